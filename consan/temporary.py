@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,6 +31,17 @@ class RunFolder:
         with contextlib.suppress(OSError):
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             os.rename(self._lock.name, self.path / _LOCK)  # it is locked when it gets the name by which others know it
+
+    @classmethod
+    @contextlib.contextmanager
+    def filled(cls, kind: str) -> Iterator[RunFolder]:
+        """Gives a folder that the block fills. It is removed if the block raises an error."""
+        made = cls(kind)
+        try:
+            yield made
+        except BaseException:
+            made.remove()
+            raise
 
     def remove(self) -> None:
         """Remove it."""

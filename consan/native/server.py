@@ -49,15 +49,12 @@ class Server:
     def __enter__(self) -> Server:
         library = INTERPOSER.data()
         try:
-            with contextlib.ExitStack() as failing:
-                self._owned = RunFolder("native")
-                failing.callback(self._owned.remove)
+            with RunFolder.filled("native") as self._owned:
                 self._folder = self._owned.path
                 (self._folder / "interposer.so").write_bytes(library)
                 self._links.kept = self._folder / "kept"
                 self._links.kept.mkdir()
                 self._listener = listening(self._folder / "socket")
-                failing.pop_all()
         except OSError as error:  # also a name that is too long for a socket
             raise EnvironmentFailure(f"there is no folder for the socket of the program (TMPDIR): {error.strerror or error}") from None
         threading.Thread(target=self._accept, daemon=True, name="consan-native").start()

@@ -9,7 +9,6 @@ Not handled: such a program without its symbol table (its first call fails, and 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import struct
@@ -57,14 +56,11 @@ class StandInServer:
     def __enter__(self) -> StandInServer:
         libraries = {"libcuda.so.1": DRIVER.data(), **{name: library.data() for name, library in RUNTIMES.items()}}
         try:
-            with contextlib.ExitStack() as failing:
-                self._owned = RunFolder("native")
-                failing.callback(self._owned.remove)
+            with RunFolder.filled("native") as self._owned:
                 self._folder = self._owned.path
                 for name, data in libraries.items():
                     (self._folder / name).write_bytes(data)
                 self._listener = listening(self._folder / "socket")
-                failing.pop_all()
         except OSError as error:
             raise EnvironmentFailure(f"there is no folder for the libraries of the program (TMPDIR): {error.strerror or error}") from None
         threading.Thread(target=self._accept, daemon=True, name="consan-native").start()

@@ -118,7 +118,7 @@ class _Election(Exception):  # noqa: N818
 
 
 class Walk:
-    """A walk through a kernel. Those who count words go other ways where loaded values decide (words.py)."""
+    """A walk through a kernel. One that counts words takes other ways where loaded values decide (words.py)."""
 
     def __init__(self, kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> None:
         self._kernel, self._parameters, self._shape, self._places = kernel, parameters, shape, places

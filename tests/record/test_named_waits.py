@@ -1,4 +1,4 @@
-"""What findings say of the last wait at an mbarrier, and of what ended its phase: each with a fault planted."""
+"""Findings name the last wait at an mbarrier and the arrival that ended its phase: each with a fault planted."""
 
 from __future__ import annotations
 

@@ -56,9 +56,9 @@ def _begins(turns: str, came: list[int], sizes: WaveSizes) -> list[int]:
 
 def test_one_thread_adds_before_all_others() -> None:
     """Where the atomic has a result, others come last in orders; where it has none, in schedules of their own."""
-    for tells, others in ((True, []), (False, [(Action.LAST, 3), (Action.LAST, 5)])):
+    for has_result, others in ((True, []), (False, [(Action.LAST, 3), (Action.LAST, 5)])):
         seen = Seen([(0, 0)], {0: [np.array([2, 4, 5])]})
-        point = SteeringPoint(1, 10, observes=False, waits=False, shows=True, turns="wave", tells=tells)
+        point = SteeringPoint(1, 10, observes=False, waits=False, shows=True, turns="wave", has_result=has_result)
         parts = [(each.action, each.party - OF_WAVE) for each in steerings([point], seen, WaveSizes(1, 1, 40)) if each.party > OF_WAVE]
         assert parts[: 1 + len(others)] == [(Action.FIRST, 3), *others]
 

@@ -137,7 +137,7 @@ def _numba_mlir(folder: Path, descriptor: Any) -> None:
 
 
 def _with_ptx(as_ptx: Callable[..., Any], code: Any, original: Callable[..., Any], linker: Any) -> Any:
-    """`_Linker.complete`. A kernel that is linked with machine code has no PTX: the server tells of its launches."""
+    """`_Linker.complete`. A kernel that is linked with machine code has no PTX: the server lists its launches."""
     try:
         return as_ptx(code, original, linker)
     except NotSupported:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _WORD: Final = 8  # bytes
 _PAGE: Final = 21  # bits of an address within a page of the device
 _MOST_PAGES: Final = 64  # whose holders the driver is asked for
-_MOST_LAUNCHES: Final = 1024  # of which it is known how they reach memory of others
+_MOST_LAUNCHES: Final = 1024  # whose ways to memory of others are kept
 NOT_COMPARED: Final = "it is not compared with launches of other GPUs"
 _OF_PROCESSES: Final = "what other processes do there is not known"
 _UNSEEN: Final = "all its accesses are not known, or its streams are not followed"

@@ -1,4 +1,4 @@
-"""Flags of other ranks that somebody may have waited for, or stored, who is not seen (R-RK8)."""
+"""Flags of other ranks that work of unknown accesses may have waited for, or stored (R-RK8)."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ class Steer:
 @dataclass(frozen=True)
 class SteeringPoint:
     """A point: its place among the blocks, whether a thread observes something there, whether it waits for a phase, and whether it shows
-    something to others. `turns`: threads come in an order, because there is an atomic ("cta": of shared memory). `tells`: it has a result,
-    so that they see the order themselves; else only others may see a part of what they add.
+    something to others. `turns`: threads come in an order, because there is an atomic ("cta": of shared memory). `has_result`: it has
+    one, so that they see the order themselves; else only others may see a part of what they add.
     """
 
     position: int
@@ -104,7 +104,7 @@ class SteeringPoint:
     waits: bool
     shows: bool = False
     turns: str = ""
-    tells: bool = True
+    has_result: bool = True
 
 
 def points(reach: Reach) -> list[SteeringPoint]:
@@ -121,8 +121,8 @@ def points(reach: Reach) -> list[SteeringPoint]:
                 waits = any(row.is_blocking_phase_wait for row in rows)
                 place, shows = (code.ordinal << 32) + block.index, any(map(_shows, inside))
                 turns = next(filter(None, map(_turns, inside)), "")
-                tells = any(row.is_ordinary and row.is_atomic for row in rows)
-                found.append(SteeringPoint(place, line, any(map(_observes, inside)), waits, shows, turns, tells))
+                has_result = any(row.is_ordinary and row.is_atomic for row in rows)
+                found.append(SteeringPoint(place, line, any(map(_observes, inside)), waits, shows, turns, has_result))
     return sorted(found, key=lambda each: each.position)[:MOST_POINTS]
 
 
@@ -294,7 +294,9 @@ def steerings(found: list[SteeringPoint], seen: Seen, sizes: WaveSizes) -> Itera
     looking = [number for number in visitors if found[number].observes]
     fails = [(nth, number) for nth in (1, EACH, 2) for number in looking if found[number].waits]
     yield from (Steer(0, action, nth, EVERYONE, number) for action in (Action.FAIL, Action.AHEAD) for nth, number in fails)
-    orders = {number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns if found[number].tells}
+    orders = {
+        number: list(_orders(number, found[number].turns, seen.turns[number], sizes)) for number in seen.turns if found[number].has_result
+    }
     yield from (each for number in seen.turns for each in _parted(number, found[number], seen.turns[number], sizes))
     yield from (each for one in orders.values() for each in one[:CHOSEN])
     parties = {number: _parties(visitors[number], sizes.warps_per_cta, sizes.ctas) for number in visitors}
@@ -329,7 +331,7 @@ def _parted(number: int, point: SteeringPoint, came: Sequence[Lanes], sizes: Wav
     visitors = np.unique(lanes % sizes.threads if point.turns == "cta" else lanes)
     base = OF_CTA if point.turns == "cta" else OF_WAVE
     first, last = base + int(visitors[0]) + 1, base + int(visitors[-1])
-    parts = ((Action.FIRST, first), *(() if point.tells else ((Action.LAST, first), (Action.LAST, last))))  # else orders have these
+    parts = ((Action.FIRST, first), *(() if point.has_result else ((Action.LAST, first), (Action.LAST, last))))  # else orders have these
     yield from (Steer(0, action, 1, party, number) for action, party in parts if len(visitors) > 1 and party <= _MOST_PARTY)
 
 

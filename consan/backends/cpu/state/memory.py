@@ -66,10 +66,10 @@ class Allocation:
 
 
 def _map(sizes: tuple[int, ...]) -> mmap.mmap:
-    for size in (sizes[0], *sizes):
+    for attempt, size in enumerate((sizes[0], *sizes)):
         with contextlib.suppress(OSError, ValueError):
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
-        if size == sizes[0]:
+        if not attempt:
             gc.collect()  # machines that nobody uses any more hold addresses until then
     raise EnvironmentFailure("cannot reserve address space for the virtual machine's memory (is there a limit on virtual memory?)")
 
