@@ -3,7 +3,6 @@
 // R-BAR4: all warps of a round are at one __syncthreads() of the source.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "calls.hpp"
@@ -28,8 +27,9 @@ class Barriers {
     void touch(u32 thread) { last_access_[thread - first_] = clocks_.time(thread); }
 
     void arrive(const Arrival &arrival, std::vector<u32> &released) {
-        Generation &generation = rounds_[arrival.id];
+        Generation &generation = round(arrival.id);
         if (generation.pasts.empty()) {
+            generation.partial.resize(living_.size());
             generation.count = arrival.count;
             generation.site = arrival.site;
             generation.pasts.reserve(live_);
@@ -51,8 +51,8 @@ class Barriers {
         exited_.push_back(thread);
         --live_;
         --living_[(thread - first_) / LANES];
-        for (auto &each : rounds_)
-            if (!each.second.pasts.empty()) settle(each.second, released);
+        for (Generation &each : rounds_)
+            if (!each.pasts.empty()) settle(each, released);
     }
 
     // No thread can continue.
@@ -65,12 +65,12 @@ class Barriers {
     u32 forgets() const { return forgets_; }
     // Whether nobody has arrived at a barrier and not been released.
     bool idle() const {
-        return std::all_of(rounds_.begin(), rounds_.end(), [](const std::pair<const u32, Generation> &each) { return each.second.pasts.empty(); });
+        return std::all_of(rounds_.begin(), rounds_.end(), [](const Generation &each) { return each.pasts.empty(); });
     }
 
     // What a thread waits for that has arrived.
     void describe(Record &record, u32 id) {
-        Generation &generation = rounds_[id];
+        const Generation &generation = round(id);
         record.number = id;
         record.arrived = generation.count == NOTHING ? (u32)generation.waiting.size() : generation.arrived;
         record.expected = generation.count == NOTHING ? threads_ : generation.count;
@@ -82,15 +82,21 @@ class Barriers {
     struct Partial {
         u32 lanes = 0;
         std::vector<u32> passing;
+        void clear() { lanes = 0, passing.clear(); }
     };
     struct Generation {
         u32 count = NOTHING, site = 0, last_site = 0, last_count = NOTHING;
         std::vector<Past> pasts, last;
         std::vector<u32> waiting, warps;  // warps: what those that are counted have published, each as one thread
-        std::unordered_map<u32, Partial> partial;  // by warp
+        std::vector<Partial> partial;  // by warp
         u32 arrived = 0, forgets = 0;
         Joined last_joined;
     };
+
+    Generation &round(u32 id) {
+        if (id >= rounds_.size()) rounds_.resize(id + 1);
+        return rounds_[id];
+    }
 
     u32 needed(u32 count) const { return count == NOTHING ? (threads_ + LANES - 1) / LANES * LANES : count; }
 
@@ -101,22 +107,20 @@ class Barriers {
     }
 
     void settle(Generation &generation, std::vector<u32> &released) {
-        for (auto each = generation.partial.begin(); each != generation.partial.end();) {
-            if (each->second.lanes < living_[each->first]) {
-                ++each;
-                continue;
-            }
+        for (u32 warp = 0; warp < generation.partial.size(); ++warp) {
+            Partial &each = generation.partial[warp];
+            if (!each.lanes || each.lanes < living_[warp]) continue;
             generation.arrived += LANES;
-            clocks_.add_warp(*last_of_warp(generation.pasts, first_ + each->first * LANES), generation.warps);
-            released.insert(released.end(), each->second.passing.begin(), each->second.passing.end());
-            each = generation.partial.erase(each);
+            clocks_.add_warp(*last_of_warp(generation.pasts, first_ + warp * LANES), generation.warps);
+            released.insert(released.end(), each.passing.begin(), each.passing.end());
+            each.clear();
         }
         u32 wanted = generation.count == NOTHING ? living_warps() * LANES : generation.count;
         if (generation.arrived && generation.arrived >= wanted) complete(generation, released);
     }
 
     void complete(Generation &generation, std::vector<u32> &released) {
-        if (&generation == &rounds_[0]) calls_.complete();
+        if (&generation == rounds_.data()) calls_.complete();
         Joined joined = clocks_.join(generation.pasts);
         clocks_.acquire_warps(generation.waiting, generation.warps);
         if (decided<Edge::CTA_BARRIER>()) clocks_.acquire(generation.waiting, joined);
@@ -133,7 +137,7 @@ class Barriers {
         generation.pasts.clear();
         generation.waiting.clear();
         generation.warps.clear();
-        generation.partial.clear();
+        for (Partial &each : generation.partial) each.clear();
         generation.arrived = 0;
     }
 
@@ -171,7 +175,7 @@ class Barriers {
     Clocks &clocks_;
     Races &races_;
     Findings &findings_;
-    std::unordered_map<u32, Generation> rounds_;
+    std::vector<Generation> rounds_;  // by number, up to the largest that was used
     Calls calls_;
     std::vector<u32> exited_;       // exited threads with accesses that no barrier of all living threads has ordered
     std::vector<u32> last_access_;  // time of each thread's last access to shared memory
