@@ -27,7 +27,7 @@ class Barriers {
     void touch(u32 thread) { last_access_[thread - first_] = clocks_.time(thread); }
 
     void arrive(const Arrival &arrival, std::vector<u32> &released) {
-        Generation &generation = round(arrival.id);
+        Generation &generation = generation_of(arrival.id);
         if (generation.pasts.empty()) {
             generation.partial.resize(living_.size());
             generation.count = arrival.count;
@@ -70,7 +70,7 @@ class Barriers {
 
     // What a thread waits for that has arrived.
     void describe(Record &record, u32 id) {
-        const Generation &generation = round(id);
+        const Generation &generation = generation_of(id);
         record.number = id;
         record.arrived = generation.count == NOTHING ? (u32)generation.waiting.size() : generation.arrived;
         record.expected = generation.count == NOTHING ? threads_ : generation.count;
@@ -93,7 +93,7 @@ class Barriers {
         Joined last_joined;
     };
 
-    Generation &round(u32 id) {
+    Generation &generation_of(u32 id) {
         if (id >= rounds_.size()) rounds_.resize(id + 1);
         return rounds_[id];
     }
