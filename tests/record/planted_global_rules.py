@@ -327,6 +327,13 @@ RULES = {
         "overlapping_tiles",
         True,
     ),
+    "explanation: the first write of some bytes is of no later iteration": (
+        "global_races.hpp",
+        "if (found.hazard == RAW && explained.early.write_site && is_first(item)) found.flags |= FIRST_WRITE;",
+        "",
+        "look_back_flag_first",
+        True,
+    ),
     "bytes of a cell": ("global_races.hpp", "if (!(item.mask & mask) || ", "if (", "bytes_exchanged", False),
     "footprints: others write": (
         "launch.hpp",
