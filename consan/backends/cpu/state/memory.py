@@ -12,7 +12,6 @@ Not handled: peer devices, managed memory, texture memory.
 from __future__ import annotations
 
 import bisect
-import contextlib
 import gc
 import mmap
 from collections import deque
@@ -66,12 +65,17 @@ class Allocation:
 
 
 def _map(sizes: tuple[int, ...]) -> mmap.mmap:
+    why: object = None
     for attempt, size in enumerate((sizes[0], *sizes)):
-        with contextlib.suppress(OSError, ValueError):
+        try:
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+        except (OSError, ValueError) as error:
+            why = error
         if not attempt:
             gc.collect()  # machines that nobody uses any more hold addresses until then
-    raise EnvironmentFailure("cannot reserve address space for the virtual machine's memory (is there a limit on virtual memory?)")
+    raise EnvironmentFailure(
+        f"cannot reserve address space for the virtual machine's memory ({why}; is virtual memory limited, are there too many mappings?)"
+    )
 
 
 def _align(value: int, alignment: int) -> int:
