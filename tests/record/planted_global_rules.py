@@ -202,7 +202,7 @@ RULES = {
         "tensormap_reused",
         False,
     ),
-    "B7: fences of others": ("views.hpp", "entry_of(cluster, past, other, 0) >= time", "false", "tensormap_reused", False),
+    "B7: fences of others": ("views.hpp", "past.seen.own.at(other) >= time", "false", "tensormap_reused", False),
     "B7: fences are ordered": (
         "maps.hpp",
         "return views_.before(fence.cluster,",

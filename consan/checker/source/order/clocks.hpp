@@ -13,19 +13,19 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
+#include "entries.hpp"
 #include "knowledge.hpp"
 #include "shape.hpp"
 
 // What somebody knows: of the actors of the cluster, and of the chains of all clusters; of these also what it would know if every observation were a
 // synchronisation (views.hpp).
 struct Vector {
-    std::shared_ptr<const std::vector<u32>> own;
+    Entries own;
     Knowledge chains = {}, loose = {};
 
-    explicit operator bool() const { return own != nullptr; }
+    explicit operator bool() const { return (bool)own; }
     bool operator==(const Vector &other) const { return own == other.own && chains == other.chains && loose == other.loose; }
     void join_chains(const Vector &more) { chains.join(more.chains), loose.join(more.loose); }
     bool operator!=(const Vector &other) const { return !(*this == other); }
@@ -64,7 +64,7 @@ class Clocks {
     Clocks(const Shape &shape, u32 memories, bool executed, bool sc = false)
         : warps_(shape.warps()), sc_(sc), memories_(memories + sc), stride_(1 + memories_), row_(warps_ * stride_), actors_(shape.threads()),
           time_(shape.threads(), 1), warp_time_(warps_, 1), warp_seen_(warps_ * row_, 0), fenced_(memories_ * shape.threads(), 0), taken_(warps_, false) {
-        seen_.assign(shape.threads(), {std::make_shared<const std::vector<u32>>(shape.threads() * stride_, 0u)});
+        seen_.assign(shape.threads(), {Entries(stride_)});
         if (executed) executed_ = seen_;
     }
 
@@ -82,16 +82,16 @@ class Clocks {
     u32 time(u32 thread) const { return time_[thread]; }
     u32 warp_time(u32 thread) const { return warp_time_[thread / LANES]; }
     // The time of an actor that a thread knows.
-    u32 known(u32 thread, u32 actor) const { return entry(seen_[thread], actor * stride_); }
+    u32 known(u32 thread, u32 actor) const { return seen_[thread].own.at(actor); }
     // The same in the order of execution.
-    u32 executed(u32 thread, u32 actor) const { return entry(executed_.empty() ? seen_[thread] : executed_[thread], actor * stride_); }
+    u32 executed(u32 thread, u32 actor) const { return executed(thread).own.at(actor); }
     const Vector &seen(u32 thread) const { return seen_[thread]; }
     const Vector &executed(u32 thread) const { return executed_.empty() ? seen_[thread] : executed_[thread]; }
     // The time of an actor in a vector.
-    u32 in(const Vector &vector, u32 actor) const { return vector ? entry(vector, actor * stride_) : 0; }
-    u32 time_in(const Joined &joined, u32 thread) const { return (*joined.seen.own)[thread * stride_]; }
+    static u32 in(const Vector &vector, u32 actor) { return vector ? vector.own.at(actor) : 0; }
+    static u32 time_in(const Joined &joined, u32 thread) { return joined.seen.own.at(thread); }
 
-    bool before(u32 other, u32 time, u32 thread) const { return other == thread || (*seen_[thread].own)[other * stride_] >= time; }
+    bool before(u32 other, u32 time, u32 thread) const { return other == thread || known(thread, other) >= time; }
 
     bool warps_before(u32 other, u32 warp_time, u32 thread) const {
         u32 from = other / LANES, to = thread / LANES;
@@ -108,16 +108,13 @@ class Clocks {
     bool warps_fenced(u32 other, u32 warp_time, u32 thread, u32 memory) const {
         return warp_seen_[thread / LANES * row_ + other / LANES * stride_ + 1 + memory] >= warp_time;
     }
-    u32 known_fenced(u32 thread, u32 actor, u32 memory) const { return entry(seen_[thread], actor * stride_ + 1 + memory); }
+    u32 known_fenced(u32 thread, u32 actor, u32 memory) const { return seen_[thread].own.at(actor, 1 + memory); }
 
     // fence.proxy.async: all that the thread knows is behind it. It enters a new moment. `memories`: a bit for each memory.
     void fence(u32 thread, u32 memories) {
         Vector &own = seen_[thread];
-        if (own != fence_own_ || memories != fence_memories_) {
-            auto made = std::make_shared<std::vector<u32>>(*own.own);
-            raise_fenced(made->data(), made->size(), memories);
-            fence_own_ = own, fence_memories_ = memories, fence_made_ = {made, own.chains.fenced(fences_of(memories)), own.loose};
-        }
+        if (own != fence_own_ || memories != fence_memories_)
+            fence_own_ = own, fence_memories_ = memories, fence_made_ = {own.own.fenced(memories), own.chains.fenced(fences_of(memories)), own.loose};
         own = fence_made_;
         u32 warp = thread / LANES;
         u32 *row = &warp_seen_[warp * row_];
@@ -153,22 +150,17 @@ class Clocks {
         for (size_t i = 0; i < more.warps.size(); ++i) to.warps[i] = std::max(to.warps[i], more.warps[i]);
     }
     static void add(Vector &to, const Vector &more) {
-        if (!to || !more || to == more) {
-            if (more) to = more;
-            return;
-        }
-        raise(own(to), *more.own);
+        if (!more || to == more) return;
+        if (!to) return (void)(to = more);
+        to.own.raise(more.own);
         to.join_chains(more);
     }
 
     // A vector with some actors at a number and nothing else.
     Vector only(const std::vector<u32> &actors, u32 number = 1) const {
-        auto made = std::make_shared<std::vector<u32>>(threads() * stride_, 0u);
-        for (u32 actor : actors) {
-            made->resize(std::max(made->size(), (size_t)(actor + 1) * stride_), 0);
-            (*made)[actor * stride_] = number;
-        }
-        return {made};
+        Vector made{Entries(stride_)};
+        for (u32 actor : actors) made.own.raise(actor, 0, number);
+        return made;
     }
 
     // A thread takes what has been gathered, and knows an actor up to a number. `gathered`: null if nothing has been.
@@ -232,56 +224,29 @@ class Clocks {
         u32 actor = 0, number = 0;
     };
 
-    static u32 entry(const Vector &vector, u32 at) { return at < vector.own->size() ? (*vector.own)[at] : 0; }
-
-    // A vector that may be changed: a copy if others have it, too.
-    static std::vector<u32> &own(Vector &vector) {
-        if (vector.own.use_count() != 1) vector.own = std::make_shared<std::vector<u32>>(*vector.own);
-        return const_cast<std::vector<u32> &>(*vector.own);
-    }
-
-    static void raise(std::vector<u32> &to, const std::vector<u32> &more) {
-        to.resize(std::max(to.size(), more.size()), 0);
-        for (size_t i = 0; i < more.size(); ++i) to[i] = std::max(to[i], more[i]);
-    }
-
-    void raise_own(std::vector<u32> &entries, const Past &past) const {
-        u32 *own = &entries[past.thread * stride_];
-        own[0] = std::max(own[0], past.time);
-        for (u32 m = 0; m < memories_; ++m) own[1 + m] = std::max(own[1 + m], past.fenced[m]);
+    void raise_own(Entries &entries, const Past &past) const {
+        entries.raise(past.thread, 0, past.time);
+        for (u32 m = 0; m < memories_; ++m) entries.raise(past.thread, 1 + m, past.fenced[m]);
     }
 
     Vector join(const std::vector<Past> &pasts, Vector Past::*seen) const {
-        const Vector *last = &(pasts.front().*seen);
-        auto joined = std::make_shared<std::vector<u32>>(*last->own);
-        Vector made{joined, last->chains, last->loose};
-        for (const Past &past : pasts) {
-            if (past.*seen == *last) continue;
-            last = &(past.*seen);
-            raise(*joined, *last->own);
-            made.join_chains(*last);
-        }
-        for (const Past &past : pasts) raise_own(*joined, past);
+        Vector made;
+        for (const Past &past : pasts) add(made, past.*seen);
+        for (const Past &past : pasts) raise_own(made.own, past);
         return made;
     }
 
     void add(Vector &to, const Past &past, Vector Past::*seen) const {
-        if (!to) to = past.*seen;
-        else if (to != past.*seen) raise(own(to), *(past.*seen).own), to.join_chains(past.*seen);
-        raise_own(own(to), past);
+        add(to, past.*seen);
+        raise_own(to.own, past);
     }
 
     // The lanes of a warp mostly take the same: the last result serves them all.
     void take(Vector &own, const Vector &gathered, u32 actor, u32 number, Last &last) {
         if (own != last.own || gathered != last.gathered || actor != last.actor || number != last.number) {
-            auto made = std::make_shared<std::vector<u32>>(*own.own);
-            Vector joined{made, own.chains, own.loose};
-            if (gathered) raise(*made, *gathered.own), joined.join_chains(gathered);
-            if (actor != NOTHING) {
-                u32 at = actor * stride_;
-                made->resize(std::max(made->size(), (size_t)at + stride_), 0);
-                (*made)[at] = std::max((*made)[at], number);
-            }
+            Vector joined = own;
+            add(joined, gathered);
+            if (actor != NOTHING) joined.own.raise(actor, 0, number);
             last = {own, gathered, joined, actor, number};
         }
         own = last.made;

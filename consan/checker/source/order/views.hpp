@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "clocks.hpp"
@@ -126,10 +127,10 @@ class Views {
         own.set_chains(thread, now);
         const std::vector<Known> &old = before.of(cluster), &rows = now.of(cluster);
         if (&old == &rows) return;
-        std::vector<u32> gathered;
+        Vector gathered;
         for (const Known &each : rows)
             if (each.number > before.of(cluster, each.slot)) join(gathered, cluster, thread, {clusters_[cluster].chains[each.slot], each.number});
-        if (!gathered.empty()) own.take(thread, {std::make_shared<const std::vector<u32>>(std::move(gathered))});
+        own.take(thread, gathered);
     }
 
     // The same for LOOSE chains.
@@ -149,7 +150,7 @@ class Views {
 
     // Whether a thread knew of another one's time when it published.
     bool knew(u32 cluster, const Past &past, u32 other_cluster, u32 other, u32 time) const {
-        if (other_cluster == cluster) return other == past.thread ? past.time >= time : entry_of(cluster, past, other, 0) >= time;
+        if (other_cluster == cluster) return other == past.thread ? past.time >= time : past.seen.own.at(other) >= time;
         auto covered = [&](const Known &each) { return covers(moment(other_cluster, each.slot, each.number), other, time); };
         return any(past.seen.chains.of(other_cluster), covered);
     }
@@ -255,12 +256,7 @@ class Views {
     }
 
     u32 entry(u32 cluster, const Past &past, u32 actor, bool sc) const {
-        return entry_of(cluster, past, actor, sc ? 1 + clusters_[cluster].clocks->sc_fence() : 0);
-    }
-
-    u32 entry_of(u32 cluster, const Past &past, u32 actor, u32 place) const {
-        size_t at = (size_t)actor * clusters_[cluster].clocks->stride() + place;
-        return at < past.seen.own->size() ? (*past.seen.own)[at] : 0;
+        return past.seen.own.at(actor, sc ? 1 + clusters_[cluster].clocks->sc_fence() : 0);
     }
 
     // Whether a thread's time is behind a proxy fence for global memory at a moment.
@@ -269,7 +265,7 @@ class Views {
         const Past &past = from.moments[moment.number - 1];
         if (!clusters_[from.cluster].clocks->keeps_fences()) return false;
         u32 memory = clusters_[from.cluster].clocks->global_memory();
-        return entry_of(from.cluster, past, thread, 1 + memory) >= time || (thread == past.thread && past.fenced[memory] >= time);
+        return past.seen.own.at(thread, 1 + memory) >= time || (thread == past.thread && past.fenced[memory] >= time);
     }
 
     // When a thread of the chain's CTA is known at a moment.
@@ -285,17 +281,12 @@ class Views {
     }
 
     // What a thread of the same cluster had published.
-    void join(std::vector<u32> &gathered, u32 cluster, u32 thread, const Moment &moment) {
+    void join(Vector &gathered, u32 cluster, u32 thread, const Moment &moment) {
         const Past &past = chains_[moment.chain].moments[moment.number - 1];
         bool sc = chains_[moment.chain].layer == BEHIND_SC;
         if (!chains_[moment.chain].warps.empty()) clocks(cluster).take_warp(thread, chains_[moment.chain].warps[moment.number - 1]);
-        std::shared_ptr<const std::vector<u32>> whole = clocks(cluster).join({past}).seen.own;
-        u32 stride = clocks(cluster).stride();
-        if (gathered.size() < whole->size()) gathered.resize(whole->size(), 0);
-        for (size_t i = 0; i < whole->size(); ++i) {
-            u32 value = sc ? (*whole)[i - i % stride + 1 + clocks(cluster).sc_fence()] : (*whole)[i];
-            if (!sc || i % stride == 0) gathered[i] = std::max(gathered[i], value);
-        }
+        Entries whole = clocks(cluster).join({past}).seen.own;
+        Clocks::add(gathered, {sc ? whole.only(1 + clocks(cluster).sc_fence()) : whole});
     }
 
     KnowledgePool pool_;  // outlives what knows anything
