@@ -9,9 +9,9 @@ from consan.adapters.numba import NumbaAdapter
 from consan.adapters.processes import TorchProcesses
 from consan.adapters.torch_kernels import TorchKernelAdapter
 from consan.adapters.triton.gpu import TritonAdapter
-from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, NumbaMlirUnseen, TilelangUnseen, WarpUnseen
+from consan.adapters.without_ptx import FRAMEWORKS, CuTileAdapter, UnseenFramework
 
 ADAPTERS: tuple[Adapter, ...] = (
     *(CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), TorchProcesses()),
-    *(CuTileAdapter(), JaxUnseen(), CuteUnseen(), TilelangUnseen(), WarpUnseen(), NumbaMlirUnseen()),
+    *(CuTileAdapter(), *(UnseenFramework(each) for each in FRAMEWORKS)),
 )

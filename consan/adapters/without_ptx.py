@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from consan.adapters.seam import Seam
+from consan.adapters.seam import Seam, lacking
 
 
 class CuTileAdapter(Seam):
@@ -45,54 +45,10 @@ _ELSEWHERE: Final = (
 )
 
 
-class UnseenFramework(Seam):
-    """On a GPU, in the process of consan: says that the kernels of a framework are not seen, once a program uses it there."""
-
-    @property
-    def covers(self) -> str:  # type: ignore[override]
-        """For `consan doctor`."""
-        return "programs that import it run as programs that are not Python (consan run script.py, -m, -c, pytest)"
-
-    def _used(self) -> None:
-        self._open.uninstrumented(f"what {self.title} launches")
-        self._open.note(_ELSEWHERE.format(self.title))
-
-    def _calling(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._used()
-        return original(*args, **kwargs)
+Call: TypeAlias = Callable[..., Any]
 
 
-class JaxUnseen(UnseenFramework):
-    """JAX starts its backend."""
-
-    name = "jax"
-    title = "JAX"
-    package = "jax._src.xla_bridge"
-    distribution = "jax"
-
-    def _begin(self, module: ModuleType) -> None:
-        if hasattr(module, "_init_backend"):
-            self._wrap(module, "_init_backend", self._started)
-
-    def _started(self, original: Callable[..., Any], platform: str, *args: Any, **kwargs: Any) -> Any:
-        if platform in ("cuda", "gpu"):
-            self._used()
-        return original(platform, *args, **kwargs)
-
-
-class WarpUnseen(UnseenFramework):
-    """Warp loads a module of the GPU."""
-
-    name = "warp"
-    title = "Warp"
-    package = "warp._src.context"
-    distribution = "warp-lang"
-
-    def _begin(self, module: ModuleType) -> None:
-        self._wrap(module.Runtime, "load_dll", loading_by, self._calling)
-
-
-def loading_by(call: Callable[..., Any], original: Callable[..., Any], runtime: Any, path: str) -> Any:
+def loading_by(call: Call, original: Call, runtime: Any, path: str) -> Any:
     """Warp's `Runtime.load_dll`. Its library loads modules by `call`, which gets the library's own function first."""
     loaded = original(runtime, path)
     if hasattr(loaded, "wp_cuda_load_module"):
@@ -104,9 +60,9 @@ class _Typed:
     """A function of ctypes within another one: its types are set on the inner one."""
 
     function: Any
-    call: Callable[..., Any]
+    call: Call
 
-    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, function: Any, call: Call) -> None:
         vars(self).update(function=function, call=call)
 
     def __call__(self, *args: Any) -> Any:
@@ -117,37 +73,56 @@ class _Typed:
         setattr(self.function, name, value)
 
 
-class NumbaMlirUnseen(UnseenFramework):
-    """numba-cuda-mlir links a kernel."""
+def _each(call: Call, original: Call, *args: Any, **kwargs: Any) -> Any:
+    return call(original, *args, **kwargs)
 
-    name = "numba-cuda-mlir"
-    title = "numba-cuda-mlir"
-    package = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
-    distribution = "numba-cuda-mlir"
+
+def _backend_by(call: Call, original: Call, platform: str, *args: Any, **kwargs: Any) -> Any:
+    """JAX's `_init_backend`, of a GPU or not."""
+    if platform in ("cuda", "gpu"):
+        return call(original, platform, *args, **kwargs)
+    return original(platform, *args, **kwargs)
+
+
+class Framework(NamedTuple):
+    """A row: a framework, and its function that is called once a program uses the GPU by it."""
+
+    name: str
+    title: str
+    distribution: str
+    package: str  # the module that has the function
+    function: str  # with a class before it
+    within: Call = _each  # what counts as a use: gets a function to call it by, the original and its arguments
+
+
+FRAMEWORKS: Final = (
+    Framework("jax", "JAX", "jax", "jax._src.xla_bridge", "_init_backend", _backend_by),
+    Framework("cute", "CuTe DSL", "nvidia-cutlass-dsl", "cutlass.base_dsl.jit_executor", "JitFunctionArtifacts.__post_init__"),
+    Framework("tilelang", "tilelang", "tilelang", "tilelang.jit.kernel", "JITKernel.__call__"),
+    Framework("warp", "Warp", "warp-lang", "warp._src.context", "Runtime.load_dll", loading_by),
+    Framework("numba-cuda-mlir", "numba-cuda-mlir", "numba-cuda-mlir", "numba_cuda_mlir.numba_cuda.cudadrv.driver", "_Linker.complete"),
+)
+
+
+class UnseenFramework(Seam):
+    """On a GPU, in the process of consan: says that the kernels of a framework are not seen, once a program uses it there."""
+
+    covers = "programs that import it run as programs that are not Python (consan run script.py, -m, -c, pytest)"
+
+    def __init__(self, framework: Framework) -> None:
+        super().__init__()
+        self.name, self.title, self.distribution, self.package, self._function, self._within = framework
 
     def _begin(self, module: ModuleType) -> None:
-        self._wrap(module._Linker, "complete", self._calling)
+        if lacking(module, self._function):
+            return self._used()
+        owner, _, name = self._function.rpartition(".")
+        return self._wrap(getattr(module, owner) if owner else module, name, self._within, self._calling)
 
+    def _used(self) -> None:
+        self._open.uninstrumented(f"what {self.title} launches")
+        self._open.note(_ELSEWHERE.format(self.title))
 
-class CuteUnseen(UnseenFramework):
-    """CuTe DSL has compiled a kernel."""
-
-    name = "cute"
-    title = "CuTe DSL"
-    package = "cutlass.base_dsl.jit_executor"
-    distribution = "nvidia-cutlass-dsl"
-
-    def _begin(self, module: ModuleType) -> None:
-        self._wrap(module.JitFunctionArtifacts, "__post_init__", self._calling)
-
-
-class TilelangUnseen(UnseenFramework):
-    """tilelang has made a kernel."""
-
-    name = "tilelang"
-    title = "tilelang"
-    package = "tilelang.jit.kernel"
-    distribution = "tilelang"
-
-    def _begin(self, module: ModuleType) -> None:
-        self._wrap(module.JITKernel, "__call__", self._calling)
+    def _calling(self, original: Call, *args: Any, **kwargs: Any) -> Any:
+        self._used()
+        return original(*args, **kwargs)

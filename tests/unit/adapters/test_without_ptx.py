@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seam_fakes import FakeSession, package
 
-from consan.adapters.without_ptx import CuteUnseen, CuTileAdapter, JaxUnseen, NumbaMlirUnseen, TilelangUnseen, UnseenFramework, WarpUnseen
+from consan.adapters.without_ptx import FRAMEWORKS, CuTileAdapter, UnseenFramework
 
 TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
 JAX = {"jax": "", "jax._src": "", "jax._src.xla_bridge": "def _init_backend(platform): return platform\n"}
@@ -55,6 +55,9 @@ OTHERS = {
 }
 
 
+UNSEEN = {each.name: each for each in FRAMEWORKS}
+
+
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield from package(tmp_path / "site", monkeypatch, {"cuda": "", "cuda.tile": TILE, **JAX, **OTHERS})
@@ -77,7 +80,7 @@ def test_its_launches_are_listed_with_a_note() -> None:
 
 
 def test_a_program_that_uses_the_gpu_by_jax_is_listed_on_a_gpu() -> None:
-    session, adapter = FakeSession(), JaxUnseen()
+    session, adapter = FakeSession(), UnseenFramework(UNSEEN["jax"])
     adapter.install(session)
     bridge: Any = importlib.import_module("jax._src.xla_bridge")
     assert bridge._init_backend("cpu") == "cpu"
@@ -90,7 +93,7 @@ def test_a_program_that_uses_the_gpu_by_jax_is_listed_on_a_gpu() -> None:
 
 
 def test_a_program_that_uses_the_gpu_by_warp_is_listed_where_it_loads_a_module() -> None:
-    session, adapter = FakeSession(), WarpUnseen()
+    session, adapter = FakeSession(), UnseenFramework(UNSEEN["warp"])
     adapter.install(session)
     context: Any = importlib.import_module("warp._src.context")
     library = context.Runtime().load_dll("warp.so")
@@ -102,7 +105,7 @@ def test_a_program_that_uses_the_gpu_by_warp_is_listed_where_it_loads_a_module()
 
 
 def test_a_program_that_links_a_kernel_by_numba_cuda_mlir_is_listed() -> None:
-    session, adapter = FakeSession(), NumbaMlirUnseen()
+    session, adapter = FakeSession(), UnseenFramework(UNSEEN["numba-cuda-mlir"])
     adapter.install(session)
     driver: Any = importlib.import_module(NUMBA_MLIR)
     assert driver._Linker().complete() == "machine code"
@@ -110,10 +113,22 @@ def test_a_program_that_links_a_kernel_by_numba_cuda_mlir_is_listed() -> None:
     assert session.listed == ["what numba-cuda-mlir launches"]
 
 
-@pytest.mark.parametrize(("adapter", "module", "made"), [(CuteUnseen(), *CUTE), (TilelangUnseen(), *TILELANG)], ids=["cute", "tilelang"])
-def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(adapter: UnseenFramework, module: str, made: str) -> None:
-    session = FakeSession()
+@pytest.mark.parametrize(("name", "module", "made"), [("cute", *CUTE), ("tilelang", *TILELANG)], ids=["cute", "tilelang"])
+def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(name: str, module: str, made: str) -> None:
+    session, adapter = FakeSession(), UnseenFramework(UNSEEN[name])
     adapter.install(session)
-    getattr(importlib.import_module(module), made)()
+    imported = importlib.import_module(module)
+    assert session.listed == []
+    getattr(imported, made)()
+    adapter.remove()
+    assert session.listed == [f"what {adapter.title} launches"]
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_framework_without_the_function_that_shows_its_use_is_listed_at_once(name: str) -> None:
+    session, adapter = FakeSession(), UnseenFramework(UNSEEN[name]._replace(function="Gone.function"))
+    adapter.install(session)
+    assert session.listed == []
+    importlib.import_module(adapter.package)
     adapter.remove()
     assert session.listed == [f"what {adapter.title} launches"]
