@@ -1,4 +1,4 @@
-"""The speed of the checker alone: one replay of one CTA's history, in lane events a second of processor time, best of several.
+"""The speed of the checker alone: one replay of one CTA or cluster, in lane events a second of processor time, best of several.
 
 Twice: with all rounds of loops replayed, and with rounds that repeat replayed once.
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bench_record import MACHINE, Case, of_corpus, sgemm
+import numpy as np
+from bench_record import HERE, MACHINE, Case, of_corpus, sgemm
 
 from consan.checker.compiled.replay import History, Tables, replay
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.session import Session
+from consan.toolchain.nvrtc import compile_ptx
 
 REPEATS = 20
 HOPPER = ("nvrtc/tma_gemm", "nvrtc/bulk_pipeline")  # without the compilers of frameworks
@@ -28,10 +30,23 @@ def recorded(session: Session, case: Case) -> tuple[Tables, History]:
     started = session.recording.start(
         session.device.logs,
         prepared,
-        log_of(prepared, case.entry, PlannedLaunch(case.launch["grid"], case.launch["block"], (1, 1, 1)), session.options),
+        log_of(
+            prepared,
+            case.entry,
+            PlannedLaunch(case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))),
+            session.options,
+        ),
     )
     session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
     return prepared.recorded.blocks.tables, started.launch.histories([0])[0]
+
+
+def cluster(session: Session, ctas: int, rounds: int = 8) -> Case:
+    """One cluster of so many CTAs, which hand tiles on."""
+    ptx = compile_ptx((HERE / "cluster.cu").read_text(), name=str(HERE / "cluster.cu"), arch="sm_90a").ptx
+    out = int(session.backend.alloc(ctas * 512))
+    launch = {"grid": (ctas, 1, 1), "block": (128, 1, 1), "cluster": (ctas, 1, 1)}
+    return Case(f"cluster of {ctas}", ptx, "rounds", launch, [out.to_bytes(8, "little"), np.int32(rounds).tobytes()], [])
 
 
 def seconds(templates: Tables, history: History, *, every: bool) -> float:
@@ -50,6 +65,7 @@ def main() -> None:
     cases: list[Callable[[], Case]] = [lambda: sgemm(session.backend, 128), lambda: sgemm(session.backend, 256)]
     kernels = [*((name, "sm_80") for name in MACHINE), *((name, "sm_90a") for name in HOPPER)]
     cases += [lambda name=name, arch=arch: of_corpus(session.backend, name, arch, "small") for name, arch in kernels]  # type: ignore[misc]
+    cases += [lambda ctas=ctas: cluster(session, ctas) for ctas in (2, 4, 8, 16)]  # type: ignore[misc]
     for make in cases:
         case = make()
         templates, history = recorded(session, case)

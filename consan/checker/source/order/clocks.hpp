@@ -168,12 +168,8 @@ class Clocks {
     void take_executed(u32 thread, const Vector &gathered, u32 actor, u32 number) {
         if (!executed_.empty()) take(executed_[thread], gathered, actor, number, last_executed_);
     }
-    void take(u32 thread, const Vector &gathered) {
-        if (gathered) take(thread, gathered, NOTHING, 0);
-    }
-    void take_executed(u32 thread, const Vector &gathered) {
-        if (gathered) take_executed(thread, gathered, NOTHING, 0);
-    }
+    void take(u32 thread, const Vector &gathered) { take(thread, gathered, NOTHING, 0); }
+    void take_executed(u32 thread, const Vector &gathered) { take_executed(thread, gathered, NOTHING, 0); }
 
     // What a thread knows of chains.
     const Knowledge &chains(u32 thread) const { return seen_[thread].chains; }
@@ -243,6 +239,7 @@ class Clocks {
 
     // The lanes of a warp mostly take the same: the last result serves them all.
     void take(Vector &own, const Vector &gathered, u32 actor, u32 number, Last &last) {
+        if (!gathered && actor == NOTHING) return;
         if (own != last.own || gathered != last.gathered || actor != last.actor || number != last.number) {
             Vector joined = own;
             add(joined, gathered);

@@ -61,7 +61,7 @@ class Entries {
   public:
     Entries() = default;
     // Nothing is known. `stride`: the numbers of an entry.
-    explicit Entries(u32 stride) : row_(Row::of(0)) { row_.extra() = stride; }
+    explicit Entries(u32 stride) : row_(Row::of(0)) { row_.extra().stride = stride; }
 
     // The same object, or none: others may know the same.
     bool operator==(const Entries &other) const { return row_ == other.row_; }
@@ -79,7 +79,7 @@ class Entries {
     }
 
     void raise(const Entries &more) {
-        if (*this == more) return;
+        if (*this == more || row_.extra().joined == number(more.row_)) return;
         for (u32 i = 0; i < more.row_.size(); ++i) {
             const Block &other = more.row_.data()[i];
             if (!other || (i < row_.size() && row_.data()[i] == other)) continue;
@@ -87,6 +87,7 @@ class Entries {
             if (side == OTHER) own_row(i).data()[i] = other;
             else if (side == NEITHER) raise(own(i).data(), other.data(), other.size());
         }
+        row_.extra().joined = number(more.row_);
     }
 
     // All of it is behind a fence: the numbers at some places (a bit each, from the second on) are the first of their entry, or larger.
@@ -112,10 +113,20 @@ class Entries {
         u32 unchanged = 0, places = 0;  // fences that change nothing; a fence
         Block behind = {};              // what that one makes of the block
     };
-    using Row = SharedArray<Block, u32>;  // with the stride
+    struct Known {
+        u32 stride = 0;
+        u64 number = 0, joined = 0;  // of this row, once it is asked for; of one that has nothing that this one lacks
+    };
+    using Row = SharedArray<Block, Known>;
     enum Side { NEITHER, OWN, OTHER };
 
-    u32 stride() const { return row_.extra(); }
+    u32 stride() const { return row_.extra().stride; }
+
+    static u64 number(const Row &row) {
+        static thread_local u64 last = 0;
+        u64 &number = row.extra().number;
+        return number ? number : number = ++last;
+    }
 
     // Which of two blocks has all that the other one has.
     static Side larger(const Block &one, const Block &other) {
@@ -131,6 +142,7 @@ class Entries {
     // The row and a block, to be changed.
     Row &own_row(u32 block) {
         if (block >= row_.size() || !row_.alone()) row_ = row_.copy(block + 1);
+        row_.extra().number = 0;
         return row_;
     }
     Block &own(u32 block) {
