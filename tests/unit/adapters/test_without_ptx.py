@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seam_fakes import FakeSession, package
 
-from consan.adapters.without_ptx import FRAMEWORKS, CuTileAdapter, UnseenFramework
+from consan.adapters.without_ptx import FRAMEWORKS, CuTileAdapter, Framework, UnseenFramework
 
 TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
 JAX = {"jax": "", "jax._src": "", "jax._src.xla_bridge": "def _init_backend(platform): return platform\n"}
@@ -126,7 +126,7 @@ def test_a_program_that_uses_the_gpu_by_a_compiler_of_its_own_is_listed(name: st
 
 @pytest.mark.parametrize("name", UNSEEN)
 def test_a_framework_without_the_function_that_shows_its_use_is_listed_at_once(name: str) -> None:
-    session, adapter = FakeSession(), UnseenFramework(UNSEEN[name]._replace(function="Gone.function"))
+    session, adapter = FakeSession(), UnseenFramework(Framework(*UNSEEN[name][:4], "Gone.function"))
     adapter.install(session)
     assert session.listed == []
     importlib.import_module(adapter.package)
