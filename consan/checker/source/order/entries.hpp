@@ -131,7 +131,7 @@ class Entries {
     // Which of two blocks has all that the other one has.
     static Side larger(const Block &one, const Block &other) {
         bool less = false, more = false;
-        for (u32 i = 0; i < one.size(); ++i) less |= one.data()[i] < other.data()[i], more |= one.data()[i] > other.data()[i];
+        for (u32 i = 0; i < one.size(); ++i) less |= one.data()[i]<other.data()[i], more |= one.data()[i]> other.data()[i];
         return !less ? OWN : !more ? OTHER : NEITHER;
     }
 

@@ -255,9 +255,7 @@ class Views {
         return std::any_of(complete_[from.cluster].begin(), complete_[from.cluster].end(), completes);
     }
 
-    u32 entry(u32 cluster, const Past &past, u32 actor, bool sc) const {
-        return past.seen.own.at(actor, sc ? 1 + clusters_[cluster].clocks->sc_fence() : 0);
-    }
+    u32 entry(u32 cluster, const Past &past, u32 actor, bool sc) const { return past.seen.own.at(actor, sc ? 1 + clusters_[cluster].clocks->sc_fence() : 0); }
 
     // Whether a thread's time is behind a proxy fence for global memory at a moment.
     bool fenced_at(const Moment &moment, u32 thread, u32 time) const {
