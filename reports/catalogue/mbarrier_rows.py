@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.situations import Situation
+from consan.reports.catalogue.situations import UNPUBLISHED_TO_PEER, Situation
 
 _UNANNOUNCED: Final = Situation(
     "an expect_tx of all bytes that the copies of a phase bring",
@@ -33,6 +33,12 @@ MBARRIER_MISUSE: Final = {
     "init-not-published": Situation(
         "a barrier between the initialisation and the first use",
         "put {cta_barrier} after {first_at} and before {second_at}{init_in_cluster}",
+        "the {second_role} at {second_at} can come before the initialisation of {barrier} at {first_at}",
+    ),
+    UNPUBLISHED_TO_PEER: Situation(
+        "a cluster barrier between the initialisation and the first use by another CTA",
+        "put {cluster_barrier}, with fence.mbarrier_init.release.cluster ahead of it in the thread that initialises, after {first_at} and"
+        " before {second_at}",
         "the {second_role} at {second_at} can come before the initialisation of {barrier} at {first_at}",
     ),
     "bytes-used": Situation(

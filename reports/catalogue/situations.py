@@ -70,8 +70,13 @@ COMMITS: Final[dict[str, str]] = {
 # Nobody has waited, or another thread has: the situation if the mbarrier is of another CTA than (2).
 UNSEEN: Final = {f"{of}{name}": f"{of}peer-not-waited" for of in ("", "tensor-") for name in ("not-waited", "waited-no-barrier")}
 SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
+UNPUBLISHED_TO_PEER: Final = "init-not-published-to-peer"
+FREED_EARLY: Final = "tensor-freed-early"  # a dealloc that nothing orders behind what a warp does in the cells
+FREEING: Final = (("tcgen05.ld", "tcgen05.dealloc"), ("tcgen05.st", "tcgen05.dealloc"))
 UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read
 OVERWRITTEN: Final = "lets the bytes be overwritten"  # in that of an arrival before a read
+IN_PLACE: Final = "on the same mbarrier in place of"  # in the fix of an arrival that is of another kind than it should be
+NEVER_FREED: Final = "nothing behind it tells the issuer that the bytes are free"  # in that of a read that was overtaken
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
 
 

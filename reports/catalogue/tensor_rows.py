@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.situations import GENERAL, TENSOR_OPERATIONS, CatalogueEntry, Situation
+from consan.reports.catalogue.situations import FREED_EARLY, GENERAL, TENSOR_OPERATIONS, CatalogueEntry, Situation
 
 _STILL_READS = "the {second_role} at {second_at} can overwrite an operand that the {operation} at {first_at} still reads"
 _STILL_WORKS = "the {second_role} at {second_at} uses {bytes} while the {operation} at {first_at} may still be at work there"
@@ -111,6 +111,11 @@ TENSOR_RACES: Final = {
         " to be over",
         "warning",
         "isa",
+    ),
+    FREED_EARLY: Situation(
+        "a barrier between (1) and the thread of (2)",
+        "put {cta_barrier}, which all warps that use the columns pass, after their last use ({first_at}) and before {second_at}",
+        "the {second_role} at {second_at} can free {bytes} before the {first_role} at {first_at} is over",
     ),
     "tensor-no-barrier/WAR": Situation(
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of these columns, or a barrier',

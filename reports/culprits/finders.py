@@ -189,7 +189,10 @@ def barrier_without_wait(case: Case) -> Culprit:
     barrier = first_of(points, _orders_all)
     if barrier is None or group_waits(case, points) or not case.groups:
         return None
-    return barrier, {"after": _after_commit(case, points[: points.index(barrier)])}
+    before = points[: points.index(barrier)]
+    fence = first_of(before, lambda point: bool(point.fenced) and point.always) if case.operation == "cp.async" else None
+    by = fence or barrier  # the fence is to cover what the copy brings
+    return barrier, {"after": _after_commit(case, before), "by": f"the {named(by, case.words)} at {place_of(by.place)}"}
 
 
 def _after_commit(case: Case, points: Iterable[SyncPoint]) -> str:
@@ -323,6 +326,15 @@ def unfenced(case: Case) -> Culprit:
     points = case.around.after_first
     waits = group_waits(case, points[: points.index(point)])
     return (point, {"after": f"the {named(waits[-1], case.words)} at {place_of(waits[-1].place)}"}) if waits else None
+
+
+def fence_before_wait(case: Case) -> Culprit:
+    """The thread of (1), a copy through the generic proxy, has its proxy fence before the wait for it, and none behind."""
+    points = [point for point in case.around.after_first if point.always]
+    waits, fences = group_waits(case, points), [point for point in points if point.fenced]
+    if case.operation != "cp.async" or not waits or not fences or points.index(fences[-1]) > points.index(waits[0]):
+        return None
+    return fences[-1], _with_place(case, "wait", waits[0])
 
 
 def fence_before(case: Case) -> Culprit:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.catalogue.situations import TENSOR_OPERATIONS
-from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of
+from consan.reports.catalogue.situations import IN_PLACE, NEVER_FREED, TENSOR_OPERATIONS
+from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of, same
 from consan.reports.source.names import variable_name
+
+_TRACKING: Final = {"cp.async": "cp.async.mbarrier.arrive.noinc"}
 
 
 def other_phase(case: Case) -> Culprit:
@@ -52,6 +54,24 @@ def phase_in_loop(case: Case) -> SyncPoint | None:
     """The same, in a loop, at the mbarrier of (1): its parity does not follow the rounds of the mbarrier."""
     wait = _wait_of_reader(case)
     return wait if wait is not None and case.around.repeats and _is_of_first(case, wait) else None
+
+
+def never_freed(case: Case) -> Culprit:
+    """The same, where no thread arrives anywhere between the read and its next wait: what nobody hands back is refilled at any time."""
+    wait, around = _wait_of_reader(case), case.around_any()
+    if wait is None or around is None or not around.repeats or not case.may_be_of_first(wait):
+        return None
+    behind = [point for point in around.after_second if same(point, around.before_second)]  # of the loop
+    announces = {each.place.ptx_line for each in case.signals if each.verb == "announce"}
+    if any(_hands_back(point) and point.place.ptx_line not in announces for point in behind):
+        return None
+    of_cluster = case.first.block != case.second.block
+    return wait, {"whole_barrier": case.words["cluster_barrier" if of_cluster else "cta_barrier"]}
+
+
+def _hands_back(point: SyncPoint) -> bool:
+    row = point.row
+    return is_arrival(point) or row.is_cta_barrier or row.is_cluster_barrier or row.is_warp_barrier or row.is_atomic or row.is_fence
 
 
 def constant_parity(case: Case) -> Culprit:
@@ -100,10 +120,11 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
 def issued_only(case: Case) -> Culprit:
     """The thread of (1) arrives behind it at the mbarrier for which that of (2) waits: (1) has been issued then, and may not have ended."""
     wait = last_of(case.around.before_second, is_phase_wait)
-    if wait is None or case.operation not in TENSOR_OPERATIONS:
+    if wait is None or case.operation not in (*TENSOR_OPERATIONS, "cp.async"):
         return None
     arrivals = (point for point in case.around.after_first if is_release(point) and _ends(case, point, wait))
-    return first_of(arrivals, lambda point: point.always or case.waited is not None)
+    arrival = first_of(arrivals, lambda point: point.always or case.waited is not None)
+    return (arrival, {"tracking": _TRACKING.get(case.operation, "tcgen05.commit")}) if arrival else None
 
 
 def freeing(case: Case) -> Culprit:
@@ -116,17 +137,28 @@ def freeing(case: Case) -> Culprit:
 def _ends(case: Case, arrival: SyncPoint, wait: SyncPoint) -> bool:
     """Whether an arrival of the thread of (1) is what a wait of that of (2) has waited for. The run tells, or the names."""
     if case.waited is not None:
-        return case.waited.by_first and case.waited.is_wait(wait.place) and case.waited.is_signal(arrival.place)
+        by_first = case.waited.by_first or arrival.always  # the last of several threads that arrive here ends the phase
+        return by_first and case.waited.is_wait(wait.place) and case.waited.is_signal(arrival.place)
     return case.variable(arrival) == case.variable(wait) != ""
 
 
+# The same about a wait that is right: the stage was refilled before its reader came to it.
+OVERTAKEN_WAITS: Final = (
+    (
+        ("not-waited", "refilled"),
+        never_freed,
+        f"the {{culprit}} at {{culprit_at}} may be for an earlier copy: {NEVER_FREED}",
+        "let every thread that executes {second_at} arrive behind it ({arrive}), and let the issuer of {first_at} wait for that before the"
+        " next copy; or put {whole_barrier} after {second_at}, which both pass in each round",
+    ),
+)
 # The rules about waits that return and are not for (1): situations, finder, sentence, fix.
 OTHER_WAITS: Final = (
     (
         tuple(f"{of}{name}" for of in ("", "tensor-") for name in ("not-waited", "waited-no-barrier", "not-committed")),
         issued_only,
         "the {culprit} at {culprit_at}, for which the thread of (2) waits, comes when the {first_role} is issued, not when it is complete",
-        "put tcgen05.commit on the same mbarrier in place of the {culprit} at {culprit_at}",
+        f"use {{tracking}} {IN_PLACE} the {{culprit}} at {{culprit_at}}",
     ),
     (
         ("not-waited", "tensor-not-waited", "tensor-waited-no-barrier"),

@@ -14,6 +14,7 @@ from consan.reports.culprits.finders import (
     committed_only,
     fence_after_barrier,
     fence_before,
+    fence_before_wait,
     fence_of_some,
     foreign_wait,
     in_branch,
@@ -40,6 +41,7 @@ from consan.reports.culprits.finders import (
 from consan.reports.culprits.hand_overs import announced_alone, ends_early, heard_by_nobody, not_waited_for, published_early, released_early
 from consan.reports.culprits.phases import (
     OTHER_WAITS,
+    OVERTAKEN_WAITS,
     constant_parity,
     constant_parity_of_first,
     freeing,
@@ -223,7 +225,7 @@ _WAITS: Final = (
         _SHARED_GROUPS,
         barrier_without_wait,
         "the {culprit} at {culprit_at} orders threads and does not wait for the {operation}",
-        "wait with {wait} ({wait_cpp}) in the thread that executes {first_at},{after} before the {culprit} at {culprit_at}",
+        "wait with {wait} ({wait_cpp}) in the thread that executes {first_at},{after} before {by}",
     ),
     (
         ("waited-no-barrier",),
@@ -260,6 +262,7 @@ _WAITS: Final = (
     (("not-waited", "waited-no-barrier"), constant_parity_of_first, *_CONSTANT),
     (("not-waited", "refilled"), constant_parity, *_CONSTANT),
     (("not-waited",), heard_by_nobody, *_UNHEARD),
+    *OVERTAKEN_WAITS,
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
     *OTHER_WAITS,
     (
@@ -297,6 +300,12 @@ _FENCES: Final = (
         "the {culprit} at {culprit_at} is in a branch or loop, and neither the thread of (1) nor that of (2) executed it in between",
         "move the {culprit} at {culprit_at} out of its branch or loop, and before {barrier}: every thread that executes"
         " {first_at} needs it",
+    ),
+    (
+        ("no-proxy-fence",),
+        fence_before_wait,
+        "the {culprit} at {culprit_at} comes before the {the_wait} at {wait_at}: the bytes may not be there yet",
+        "move the {culprit} at {culprit_at} after the {the_wait} at {wait_at}",
     ),
     (
         ("no-proxy-fence", "global-no-proxy-fence"),

@@ -21,6 +21,7 @@ from consan.reports.catalogue.situations import UPDATE
 from consan.reports.culprits import blame
 from consan.reports.decoding.branches import where_all_pass
 from consan.reports.decoding.buffers import named_by_line
+from consan.reports.decoding.implied_commits import of_implied_commit
 from consan.reports.decoding.misuse import explained_misuse, explained_refill
 from consan.reports.decoding.racing_values import value_of
 from consan.reports.model import Dim3, Finding
@@ -103,6 +104,7 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     situation, is_first = in_one_round(kind, situation, pair[0], flag), FindingFlags.FIRST_WRITE in found.flags
     finding, pair, situation = of_a_later_round(finding, pair, release, situation, module.relations, is_first=is_first)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
+    situation = of_implied_commit(finding, pair, situation, module.relations)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):
         return describe(finding, "unused", framework=module.framework, **facts)

@@ -19,7 +19,8 @@ from consan.reports.source.source_patches import SOURCE_CALL, block_of, parted
 MOST_WAITS: Final = 12
 _MOST_LATE: Final = 4  # waits that move, and conditions
 _AT: Final = r"[\w.+-]+:(\d+)"
-_MOVE: Final = re.compile(rf"\bmove the [\w.:]+ at {_AT} (before|after) (?:the [\w.:]+ at )?{_AT}")
+_WHAT: Final = r"the [\w.:()]+(?: \d+(?:, \d+)?)? at "
+_MOVE: Final = re.compile(rf"\bmove {_WHAT}{_AT} (before|after) (?:{_WHAT})?{_AT}")
 _RELEASE: Final = re.compile(rf"\blet the \w+ at {_AT} come before the release at {_AT}")
 _SYNCED: Final = "with __syncwarp() between the two"
 _IF: Final = re.compile(r"\s*if\s*\(")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from consan.reports.catalogue.situations import UNPUBLISHED_TO_PEER
 from consan.reports.counts import plural
 from consan.reports.model import Finding
 from consan.reports.records.divergence import lanes_phrase
@@ -17,7 +18,14 @@ MOST_WAITERS: Final = 3  # groups of waiting warps drawn; the facts of the findi
 MOST_BARRIERS: Final = 2
 
 # The place of the missing operation, if not at the end: before (1), or between (1) and (2).
-_GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 1, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
+_GAP_OF_MISUSE: Final = {
+    "not-initialised": 0,
+    "invalidated": 1,
+    "init-not-published": 1,
+    UNPUBLISHED_TO_PEER: 1,
+    "shared-id": 1,
+    "initialised-twice": 1,
+}
 # Facts of a barrier beside its counts.
 _STATES: Final = {
     "not-initialised": "never initialised",

@@ -17,12 +17,25 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.catalogue.global_races import FLAG_SIDES, OF_A_GRID
 from consan.reports.catalogue.order_rows import OF_ONE_CTA
-from consan.reports.catalogue.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, UNSEEN, WAITS, CatalogueEntry, Situation
+from consan.reports.catalogue.situations import (
+    COMMITS,
+    FREED_EARLY,
+    FREEING,
+    GENERAL,
+    SIGNALLED,
+    SIGNALLED_COPY,
+    UNPUBLISHED_TO_PEER,
+    UNSEEN,
+    WAITS,
+    CatalogueEntry,
+    Situation,
+)
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.source.names import DIRECTLY
 from consan.reports.source.places import located
 from consan.reports.words import frameworks
 from consan.reports.words.between_ranks import between_ranks, within_a_rank
+from consan.reports.words.derived import flag_words, update_words
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Place, Site
@@ -72,8 +85,12 @@ def refined(finding: Finding, situation: str | None) -> str:
         return "narrow-scope"
     if situation in UNSEEN and _is_of_peer(finding):
         return UNSEEN[situation]
-    if situation == "not-committed" and finding.barrier:
+    if situation == "not-committed" and finding.barrier and (copy := _operation(finding)) and copy.kind == "cp.async":
         return SIGNALLED_COPY
+    if situation == "init-not-published" and len({access.cluster_rank for access in finding.pair}) > 1:
+        return UNPUBLISHED_TO_PEER
+    if situation == "tensor-no-barrier" and tuple(access.role for access in finding.pair) in FREEING:
+        return FREED_EARLY
     if finding.kind == "missing-order" and situation in FLAG_SIDES and len({access.block for access in finding.accesses}) == 1:
         return f"{OF_ONE_CTA}-{situation}"
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
@@ -269,7 +286,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "other_writers": "",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
-    base |= _flag_words(base["flag_write_at"], base["flag_read_at"])
+    base |= flag_words(base["flag_write_at"], base["flag_read_at"])
     wait = WAITS.get(operation, WAITS["cp.async"])
     spelled = frameworks.words_of(framework, operation)
     if facts.get("several"):
@@ -279,36 +296,13 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
-        **_update_words(facts, spelled["atomic_add"], base["second_at"]),
+        **update_words(facts, spelled["atomic_add"], base["second_at"]),
         "signalled_wait": f"{WAITS['bulk load']} ({frameworks.words_of(framework, 'bulk load')['wait_cpp']})".format_map(base),
         "wait_zero": f"{wait} ({spelled['wait_cpp']})".format_map({**base, "leave": "0"}),
         **{name: word.format_map(base) for name, word in spelled.items()},
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
         **base,
     }
-
-
-def _update_words(facts: Mapping[str, Any], atomic_add: str, store: str) -> dict[str, str]:
-    """The right form of an update by several threads. `recomputed`: no atomic operation makes its value of the one that was loaded."""
-    if facts.get("extreme"):
-        largest, smallest = (atomic_add.replace("Add", f"M{word}").replace("add", f"m{word}") for word in ("ax", "in"))
-        return {
-            "an_update": "an atomic update",
-            "one_update": f"make the update one atomic operation ({largest} for a maximum, {smallest} for a minimum)",
-        }
-    if not facts.get("recomputed"):
-        return {"an_update": "an atomic update", "one_update": f"make the update one atomic operation ({atomic_add} for a sum)"}
-    return {
-        "an_update": "one thread that updates the bytes",
-        "one_update": f"let one thread do the update at {store}, or give each thread bytes of its own: no atomic operation does it",
-    }
-
-
-def _flag_words(written: str, read: str) -> dict[str, str]:
-    """A flag's two places, or the one place of an atomic operation that does both."""
-    if written == read:
-        return {"flag_at": f"that is updated at {written}", "flag_places": written}
-    return {"flag_at": f"that is written at {written} and read at {read}", "flag_places": f"{written} and {read}"}
 
 
 _INIT_IN_CLUSTER: Final = " (for other CTAs of a cluster: fence.mbarrier_init.release.cluster and a cluster barrier)"

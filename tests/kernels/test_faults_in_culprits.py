@@ -16,6 +16,7 @@ from consan.instrument.between.flow import Flow
 from consan.reports import culprits
 from consan.reports.culprits import hand_overs
 from consan.reports.culprits.finders import (
+    fence_before_wait,
     late_cluster_wait,
     unfenced,
     wait_of_another,
@@ -29,6 +30,7 @@ from consan.reports.culprits.phases import (
     issued_only,
     late_hand_over,
     late_phase_wait,
+    never_freed,
     other_mbarrier,
     phase_in_loop,
 )
@@ -53,6 +55,8 @@ FINDERS = {
     (late_phase_wait,): ("bulk_load_waited_late", "comes only after the read"),
     (other_mbarrier,): ("bulk_load_other_waited", "waits for another mbarrier, ready"),
     (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),
+    (fence_before_wait,): ("cp_async_fence_before_wait", "the bytes may not be there yet"),
+    (never_freed,): ("cluster_gather_not_handed_back", "tells the issuer that the bytes are free"),
     (freeing,): ("../blackwell/operand_freed_between_products", "has let the bulk load at"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),

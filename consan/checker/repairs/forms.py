@@ -184,6 +184,11 @@ class Forms:
         for site in self.conflicts():
             yield self.add(site, piece, after=after)
 
+    def before_fences(self, piece: Piece) -> Iterator[Repair]:
+        """Before each proxy fence, which is to cover what the piece waits for."""
+        for spots in self.places.by_statement(_of((effects.ProxyFence,))).values():
+            yield self.add(self.places[spots[0]].site, piece, after=False)
+
     def at_flags(self, piece: Piece) -> Iterator[Repair]:
         """Before each statement that may write a flag, and behind the reads of one: before the lanes meet."""
         for kinds in (_WRITE_FLAGS, _OF_LANES):

@@ -190,7 +190,7 @@ class Repairs(PhaseForms):
         yield from self.between(WARP_BARRIER, everywhere=True)
 
     def _fence(self) -> Iterator[Repair]:
-        yield from self.moved_across(effects.ProxyFence, over=_SYNCHRONISING)
+        yield from self.moved_across(effects.ProxyFence, over=(*_SYNCHRONISING, effects.CopyWait))
         yield self.add(self.sites[0], PROXY_FENCE, after=True)  # by the writers
         yield from self.at_synchronisation(PROXY_FENCE, after=False)
         yield from self.at_accesses(PROXY_FENCE)
@@ -280,6 +280,7 @@ class Repairs(PhaseForms):
         for pending in sorted({self._left_over(), 0}, reverse=True):
             for piece in waits(pending):
                 yield from self.at_synchronisation(piece, after=False)
+                yield from self.before_fences(piece) if kind is effects.CopyWait else ()
                 yield from self.at_accesses(piece)
         yield from self.at_accesses(commit)
         for piece in waits(0):

@@ -57,9 +57,9 @@ class TextRepairs(ClusterForms):
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._by_fewer, self._heard_by_all, self._around_flags, self._out_of_branches, self._earlier, self._unaligned, self._masks,
-            self._atomic, self._by_one, self._ordered, self._counted, self._released, self._initialised, self._repeated, self._elsewhere,
-            self._constant, self._announced, self._of_tokens,
+            self._by_fewer, self._heard_by_all, self._tracked, self._around_flags, self._out_of_branches, self._earlier, self._unaligned,
+            self._masks, self._atomic, self._by_one, self._ordered, self._counted, self._released, self._initialised, self._repeated,
+            self._elsewhere, self._constant, self._announced, self._of_tokens,
             self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._around_branches,
             self._cleared, self._maps_fenced, self._alternating,
         )  # fmt: skip

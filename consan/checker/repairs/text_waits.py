@@ -30,6 +30,8 @@ _WAIT: Final = re.compile(r"mbarrier\.(?:try|test)_wait\b")
 _PARITY: Final = re.compile(r"\.parity\b")
 _EXPECT: Final = re.compile(r"mbarrier\.expect_tx(?:\.relaxed\.\w+)?")
 _OWN_ARRIVAL: Final = re.compile(r"mbarrier\.arrive\b(?!.*(?:noComplete|cluster))")  # returns the phase
+_UNCOUNTED: Final = re.compile(r"(@\S+\s+)?mbarrier\.arrive(?!.*expect_tx)\S*\s+(?:_|%\w+)\s*,[^,]*$")  # a count would be another operand
+_TRACKING: Final = "cp.async.mbarrier.arrive.noinc"
 _TARGET: Final = re.compile(r"\.target\s+sm_(\d+)")
 _At = tuple[Function, Instruction]
 
@@ -120,6 +122,19 @@ class WaitForms(PathForms):
                 RepairStep("alter", f"{each.opcode} with a count of one more", "at", self._site(function, each)) for function, each in inits
             ]
             yield TextRepair((RepairStep("alter", opcode, "at", self._site(*at)), *steps), ((at[1].start, at[1].end, text), *more))
+
+    def _tracked(self) -> Iterator[TextRepair]:
+        """An arrival that comes behind the copies of its thread, in place of one that does not wait for them."""
+        if self.kind != "missing-wait" or not self._of_kinds((effects.CopyIssue,)):
+            return
+        groups: dict[object, list[tuple[_At, str]]] = {}
+        for at in self._of_kinds((effects.MbarrierArrive,)):
+            if (found := _UNCOUNTED.match(at[1].text)) is not None:
+                text = f"{found[1] or ''}{_TRACKING}.shared.b64 {at[1].operands[1].text};"
+                groups.setdefault(self._statement(*at), []).append((at, text))
+        for group in groups.values():
+            edits = tuple((each.start, each.end, text) for (_, each), text in group)
+            yield TextRepair((RepairStep("alter", _TRACKING, "at", self._site(*group[0][0])),), edits)
 
     def _waits(self) -> list[_At]:
         found = self._of_kinds((effects.MbarrierWait,)) if self.kind in _OF_PHASES else []

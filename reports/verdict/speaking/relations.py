@@ -9,6 +9,7 @@ from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Reason
 from consan.reports.catalogue.global_races import FLAG_SIDES, NO_SIDE
+from consan.reports.catalogue.situations import FREED_EARLY
 from consan.reports.model import Finding
 from consan.reports.records.finding_records import kernel_of
 from consan.reports.verdict.speaking import shared
@@ -81,6 +82,8 @@ _STUCK: Final = Which(("deadlock",))
 _LIFETIME: Final = Which(("lifetime",))
 _TOUCHED: Final = Which(("register-hazard",), ("touched-before-wait", "not-committed"))
 _UNCOMMITTED: Final = Which(("missing-wait",), ("tensor-not-committed",))  # one commit is for all that use its cells
+_UNSEEN_PRODUCT: Final = Which(("missing-wait",), ("tensor-not-waited*",))
+_FREED_EARLY: Final = Which(("data-race",), (FREED_EARLY,))
 _RACE: Final = Which(("data-race",))
 _ANY: Final = Which()
 
@@ -95,12 +98,15 @@ def _global(*situations: str) -> Which:
 
 # An mbarrier whose phases mean nothing any more.
 _BROKEN: Final = _misuse(
-    *("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"),
+    *("not-initialised", "invalidated", "initialised-twice", "init-not-published*", "bytes-used"),
     *("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced", "bytes-too-few", "expect-unordered"),
 )
 _EARLY_REFILL: Final = Which(("data-race",), ("refilled-too-early",))
+_OF_A_FILL: Final = Which(("missing-wait",), ("refilled", "not-waited"))
 _LAPPED: Final = _misuse("phase-lapped")  # an mbarrier that goes on unwaited for: of a race it is the effect
-_UNPUBLISHED: Final = _misuse("init-not-published")
+_AT_BARRIERS: Final = Which(("barrier-misuse", "data-race"), ("shared-id", "no-barrier*"))
+_NOT_STARTED: Final = Which(("lifetime",), ("not-started",))
+_UNPUBLISHED: Final = _misuse("init-not-published*")
 _NARROW_EDGE: Final = Which(("scope",), but=("store-scope",))
 _WEAK: Final = _global("weak-access")
 _UNRELATED: Final = ("no-synchronisation*", "no-cluster-barrier*", "released-*")
@@ -124,6 +130,10 @@ BELONGS: Final = (
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
     Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),
     Belongs(((_UNCOMMITTED, _LIFETIME, shared.product),), FOLLOWS),
+    # A wait for the last commit that every later use of the cells counts on, and the end of the kernel.
+    Belongs(((_UNSEEN_PRODUCT, Which(("missing-wait", "lifetime")), shared.product_read),), MAY_FOLLOW, certain=False),
+    Belongs(((_FREED_EARLY, Which(("missing-wait",), ("tensor-waited-no-barrier*",)), shared.last_place),), SAME),
+    Belongs(((_misuse("counts-disagree"), _AT_BARRIERS, shared.kernel),), MAY_FOLLOW, certain=False),
     Belongs(((_TOUCHED, _LIFETIME, shared.product_statement),), MAY_FOLLOW, certain=False),
     Belongs(((_UNCOMMITTED, _UNCOMMITTED, shared.product),), SAME, mutual=True),
     Belongs(
@@ -144,7 +154,7 @@ BELONGS: Final = (
     Belongs(((_global("released-before"), _global("no-release", NO_SIDE), shared.first_write),), MAY_FOLLOW, certain=False),
     Belongs(((_misuse("shared-id"), _RACE, shared.culprit_barrier),), FOLLOWS),
     Belongs(((_misuse("arrived-twice", "out-of-step"), _FOLLOWING, shared.kernel),), MAY_FOLLOW, certain=False),
-    Belongs(((Which(("data-race",), ("cluster",)), Which(("lifetime",), ("not-started",)), shared.last_place),), _OF_START),
+    Belongs(tuple((each, _NOT_STARTED, shared.last_place) for each in (Which(("data-race",), ("cluster",)), _UNPUBLISHED)), _OF_START),
     Belongs(((Which(situations=_ONE_STORE), Which(situations=_ONE_STORE), shared.variable),), SAME, mutual=True),
     Belongs(((_BY_TIMING, _BY_TIMING, shared.named_variable),), _OF_VARIABLE, mutual=True),
     Belongs(((Which(("data-race",), _ONE_STORE), _RACE, shared.store),), MAY_FOLLOW, certain=False),
@@ -157,7 +167,8 @@ BELONGS: Final = (
     ),
     Belongs(((Which(_RACES), Which(("missing-wait",)), shared.refill),), MAY_FOLLOW, certain=False),
     # A reader that does not wait arrives too often, and then the copy does not wait for it.
-    Belongs(((Which(("missing-wait",), ("refilled", "not-waited")), _EARLY_REFILL, shared.places),), MAY_FOLLOW, certain=False),
+    Belongs(((_OF_A_FILL, _EARLY_REFILL, shared.places_handed_back),), MAY_FOLLOW, certain=False),
+    Belongs(((_EARLY_REFILL, _OF_A_FILL, shared.places_never_freed),), SAME),
     Belongs(((Which(_RACES), _LAPPED, shared.ring),), MAY_FOLLOW, certain=False),
     Belongs(((_OF_REPAIR, _ANY, shared.repair),), SAME, mutual=True),
     Belongs(((_UPDATES, _UPDATES, shared.last_place),), SAME, mutual=True),

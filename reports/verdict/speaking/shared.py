@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
+from consan.reports.catalogue.situations import NEVER_FREED
 from consan.reports.model import CULPRIT, Finding
 from consan.reports.source.names import name_without_element
 from consan.reports.words.verified import own_words
@@ -93,6 +94,11 @@ def product_statement(root: Finding, finding: Finding) -> bool:
     return bool(one and other) and (one[0].op, one[0].site[:-1]) == (other[0].op, other[0].site[:-1])
 
 
+def product_read(root: Finding, finding: Finding) -> bool:
+    """A statement that multiplies, and whose result the root reads: later uses count on that read."""
+    return root.hazard == "RAW" != finding.hazard and product_statement(root, finding)
+
+
 def blocks(root: Finding, finding: Finding) -> bool:
     """The CTAs."""
     return {access.block for access in root.pair} == {access.block for access in finding.pair}
@@ -126,6 +132,16 @@ def last_place(root: Finding, finding: Finding) -> bool:
 def places(root: Finding, finding: Finding) -> bool:
     """Both places."""
     return {access.site for access in root.pair} == {access.site for access in finding.pair}
+
+
+def places_handed_back(root: Finding, finding: Finding) -> bool:
+    """Both places, and a read that is followed by a signal to whoever refills the bytes."""
+    return places(root, finding) and NEVER_FREED not in root.message
+
+
+def places_never_freed(root: Finding, finding: Finding) -> bool:
+    """Both places, and a read that is followed by no such signal."""
+    return places(root, finding) and NEVER_FREED in finding.message
 
 
 def place_of_peer(root: Finding, finding: Finding) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from planted import plant
 
 from consan.reports import render
+from consan.reports.catalogue.situations import NEVER_FREED
 from consan.reports.formats import json_format
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.racing_value import RacingValue, UsedAt
@@ -104,6 +105,16 @@ TENSOR = at("tcgen05.mma", 20, "tcgen05.mma.cta_group::1.kind::f16")
 UNCOMMITTED = Finding("missing-wait", "k", situation="tensor-not-committed", fix="commit", accesses=(TENSOR, at("tcgen05.ld", 27)))
 UNCOMMITTED_TOO = replace(UNCOMMITTED, accesses=(TENSOR, at("tcgen05.dealloc", 30)), count=2)
 TENSOR_AT_EXIT = Finding("lifetime", "k", situation="exit", accesses=(TENSOR,))
+UNSEEN = replace(UNCOMMITTED, situation="tensor-not-waited", hazard="RAW")
+FREED_UNSEEN = replace(UNSEEN, fix="a fence", count=9, hazard="WAW", accesses=(TENSOR, at("tcgen05.dealloc", 30)))
+FREED_EARLY = Finding(
+    "data-race", "k", situation="tensor-freed-early", hazard="WAR", accesses=(at("tcgen05.ld", 27), at("tcgen05.dealloc", 30))
+)
+FREED_UNWAITED = replace(FREED_UNSEEN, situation="tensor-waited-no-barrier")
+SHARED_BY_COUNTS = replace(SHARED_ID, fix="a fence", count=9)
+UNPUBLISHED = replace(INIT, situation="init-not-published-to-peer", accesses=(at("initialisation", 10), at("read", 11, **HERE)))
+OVERTAKEN = replace(REFILL_OF_UNHEARD, fix="free it", count=1)
+READ_OF_REFILL = replace(UNHEARD, fix="a fence", count=9, message=NEVER_FREED)
 
 INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),), (170,)))
 AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
@@ -149,6 +160,9 @@ MAY_FOLLOW = {
     "a copy that comes too early because its reader does not wait": (UNHEARD, REFILL_OF_UNHEARD),
     "a copy over what is read, and over another one": (OVERWRITES, LAPPED),
     "a copy that a read does not wait for, and over another one": (STALE, replace(LAPPED, count=10)),
+    "a product whose result is read unseen, and freed": (UNSEEN, FREED_UNSEEN),
+    "rounds that mix, as counts disagree": (DISAGREE, SHARED_BY_COUNTS),
+    "a race at barriers whose counts disagree": (DISAGREE, OF_ONE_CTA),
 }
 PUBLISHED = {
     f"between CTAs and within one: {name}": (
@@ -167,6 +181,9 @@ ONE_CAUSE = {
     "updates that have lost the same": (UPDATE, SAME_SUM, "one repair for error 1 and this one: add it"),
     "volatile accesses of one variable": (IN_STEP, IN_STEP_TOO, "order all accesses of the variable of error 1: a barrier"),
     "two stores of private values": (PRIVATE, PRIVATE_TOO, "one repair for error 1 and this one: own"),
+    "one cluster barrier behind an initialisation": (UNPUBLISHED, NOT_STARTED, "the cluster barrier that repairs error 1 comes before"),
+    "one barrier before columns are freed": (FREED_EARLY, FREED_UNWAITED, "one repair for error 1 and this one"),
+    "one hand-back of a stage": (OVERTAKEN, READ_OF_REFILL, "one repair for error 1 and this one"),
     "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
 }
 
