@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from consan.instrument.collection import no_collection
+from consan.instrument.switches import SWITCHES
 
 THREADS = 2
 
 _Task = tuple[Future[object], Callable[[], object]]
 
 
-class _Workers:
+class WorkersAhead:
     """Threads that take tasks from a queue."""
 
     def __init__(self) -> None:
@@ -36,7 +37,8 @@ class _Workers:
         while True:
             future, work = self.tasks.get()
             try:
-                with no_collection():  # who waits for the task may hold a lock that objects of the program want when they are freed
+                # Who waits for the task may hold a lock that objects of the program want when they are freed.
+                with SWITCHES.often(), no_collection():
                     if future.set_running_or_notify_cancel():
                         future.set_result(work())
             except BaseException as error:
@@ -54,8 +56,8 @@ class _Workers:
 
 
 @functools.cache
-def _workers() -> _Workers:
-    return _Workers()
+def _workers() -> WorkersAhead:
+    return WorkersAhead()
 
 
 os.register_at_fork(after_in_child=_workers.cache_clear)  # a fork has none of the threads
