@@ -8,6 +8,7 @@ given to the interposer (consan/native/python) what they launch is listed, and a
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -37,6 +38,15 @@ class CuTileAdapter(Seam):
 
 # Flags with which XLA assembles by the process `ptxas`, and in no other way.
 BY_PTXAS: Final = "--xla_gpu_enable_libnvptxcompiler=false --xla_gpu_enable_libnvjitlink=false"
+
+# CuTe DSL's languages, as its variables of the environment name them: the second is `cutlass.cute.experimental`.
+CUTE_DSLS: Final = ("CUTE_DSL", "CUTE_EXPERIMENTAL_DSL")
+
+
+def cute_keeps(folder: Path) -> dict[str, str]:
+    """The variables by which CuTe DSL leaves its PTX, with the lines of the program, in a folder."""
+    wanted = {"KEEP": "ptx,cubin", "DUMP_DIR": str(folder), "LINEINFO": "1", "NO_CACHE": "1"}
+    return {f"{dsl}_{name}": value for dsl in CUTE_DSLS for name, value in wanted.items()}
 
 
 _ELSEWHERE: Final = (

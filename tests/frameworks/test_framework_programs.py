@@ -68,6 +68,7 @@ CASES = [
     FrameworkProgram("pallas_scale.py", "jax-cuda13-plugin", "missing-wait", "plgpu.wait_smem_to_gmem(0)"),
     FrameworkProgram("pallas_triton_rows.py", "jax-cuda13-plugin", "global-race", "give each CTA bytes of its own", "argument 2 (out)"),
     FrameworkProgram("cute_tensors.py", "nvidia-cutlass-dsl torch apache-tvm-ffi", "data-race", "cute.arch.sync_threads()", "tile["),
+    FrameworkProgram("cute_experimental.py", "nvidia-cutlass-dsl torch", "data-race", "cute.arch.sync_threads()", "tile["),
     FrameworkProgram("cute_ahead.py", "nvidia-cutlass-dsl torch", "data-race", "cute.arch.sync_threads()", "shared["),
     FrameworkProgram("cute_counter.py", "nvidia-cutlass-dsl torch", "global-race", "cute.arch.fence_acq_rel_gpu()", "argument 1 (count)"),
     FrameworkProgram(

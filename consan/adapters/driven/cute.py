@@ -1,7 +1,7 @@
 """CuTe DSL on a machine without a GPU: its host code links consan's stand-in driver in place of its runtime library.
 
-The compiler is asked for PTX with the lines of the program, and not to use its cache, which has machine code only (CUTE_DSL_KEEP,
-CUTE_DSL_LINEINFO, CUTE_DSL_NO_CACHE); nor are quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
+The compiler is asked for PTX with the lines of the program, and not to use its cache, which has machine code only (`cute_keeps`); nor are
+quack's and FlashAttention-4's. A loaded cubin is taken for the PTX of the same kernels.
 CuTe DSL 4.8 gives its atomics and stores to its arrays the line behind the kernel, where it is launched: they get that of their statement.
 Reports name memory as the program does (cute_names.py).
 Tensors of torch and arrays of NumPy, by DLPack or given to functions compiled with TVM-FFI, are on the device (host_tensors.py).
@@ -27,6 +27,7 @@ from consan.adapters.driven.host_tensors import HostTensors
 from consan.adapters.seam import Seam, lacking
 from consan.adapters.triton import torch_device
 from consan.adapters.triton.driver import VirtualDriver
+from consan.adapters.without_ptx import CUTE_DSLS, cute_keeps
 from consan.libcuda import library
 from consan.temporary import RunFolder
 
@@ -60,8 +61,9 @@ class CuteStandIn(Seam):
         super().install(session)
         if self.available():
             self._folder = RunFolder("cute")
-            self._set(CUTE_DSL_KEEP="ptx,cubin", CUTE_DSL_DUMP_DIR=str(self._folder.path), CUTE_DSL_LINEINFO="1", CUTE_DSL_NO_CACHE="1")
-            self._set(CUTE_DSL_LIBS=library.file(), CUTE_DSL_ARCH=os.environ.get("CUTE_DSL_ARCH", session.options.chip))
+            self._set(**cute_keeps(self._folder.path))
+            for dsl in CUTE_DSLS:
+                self._set(**{f"{dsl}_LIBS": library.file(), f"{dsl}_ARCH": os.environ.get(f"{dsl}_ARCH", session.options.chip)})
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
             self._names = CuteNames(self._folder.path)
             self._when(_EXECUTOR, self._without_runtime)

@@ -32,7 +32,7 @@ from consan._errors import NotSupported
 from consan.adapters.importhook import when_imported
 from consan.adapters.numba import nothing
 from consan.adapters.sources import SourceStart
-from consan.adapters.without_ptx import BY_PTXAS, loading_by
+from consan.adapters.without_ptx import BY_PTXAS, cute_keeps, loading_by
 from consan.native.python.interpreters import followed
 
 _XLA: Final = ("0.11.", "0.12.")  # XLA ends a program for a flag that it does not know
@@ -45,10 +45,9 @@ def environment(folder: Path) -> dict[str, str]:
     settings = json.dumps({"native": str(folder), "prefix": os.path.realpath(sys.prefix)})
     return {
         **followed(os.environ, settings),
-        **dict.fromkeys(("CUTE_DSL_LINEINFO", "CUTE_DSL_NO_CACHE", "TILELANG_DISABLE_CACHE", "TILELANG_AUTO_TUNING_DISABLE_CACHE"), "1"),
+        **dict.fromkeys(("TILELANG_DISABLE_CACHE", "TILELANG_AUTO_TUNING_DISABLE_CACHE"), "1"),
         **dict.fromkeys(("QUACK_CACHE_ENABLED", "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED"), "0"),
-        "CUTE_DSL_KEEP": "ptx,cubin",
-        "CUTE_DSL_DUMP_DIR": str(folder),
+        **cute_keeps(folder),
         "TILELANG_CACHE_DIR": str(folder / "tilelang"),
         "WARP_CACHE_PATH": str(folder / "warp"),
     }
