@@ -6,8 +6,9 @@ from typing import Final
 
 from consan.instrument.relations import SyncPoint
 from consan.reports.catalogue.situations import IN_PLACE, NEVER_FREED, TENSOR_OPERATIONS
-from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of, same
+from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of, named, same
 from consan.reports.source.names import variable_name
+from consan.reports.words.wording import place_of
 
 _TRACKING: Final = {"cp.async": "cp.async.mbarrier.arrive.noinc"}
 
@@ -74,6 +75,36 @@ def _hands_back(point: SyncPoint) -> bool:
     return is_arrival(point) or row.is_cta_barrier or row.is_cluster_barrier or row.is_warp_barrier or row.is_atomic or row.is_fence
 
 
+def passing_wait(case: Case) -> Culprit:
+    """The wait of the issuer of a copy in a loop, which has returned too soon, and the arrival of the reader, or of one for its warp."""
+    wait, around = last_of(case.around.before_second, is_phase_wait), case.around_any()
+    arrival = first_of(around.after_first, is_release) if around is not None else None
+    if wait is None or arrival is None or not (wait.always and case.around.repeats) or case.first.block != case.second.block:
+        return None
+    is_of_wait = case.variable(wait) == case.variable(arrival) and arrival not in case.around.before_second
+    if not is_of_wait or case.first.role not in ("read", "operand read"):
+        return None
+    return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}
+
+
+def passing_wait_of_copies(case: Case) -> Culprit:
+    """The same between two copies of a ring, where names do not tell its mbarriers apart."""
+    wait = last_of(case.around.before_second, is_phase_wait)
+    if wait is None or not (wait.always and case.around.repeats and case.inside) or case.finding.hazard != "WAW":
+        return None
+    freeing = (each for each in case.signals if each.verb == "arrive" and each.symbol == case.variable(wait) != "")
+    arrival = next((SyncPoint(each.opcode, each.place) for each in freeing if "expect_tx" not in each.opcode), None)
+    if arrival is None or case.second.asynchronous is None or case.first.block != case.second.block:
+        return None
+    return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}
+
+
+def constant_passing_wait(case: Case) -> Culprit:
+    """The same, for one parity in all rounds."""
+    found = passing_wait(case)
+    return _asked(found[0], of_issuer=True) if isinstance(found, tuple) else None
+
+
 def constant_parity(case: Case) -> Culprit:
     """The same: a parity that is a constant is that of every second phase."""
     return _asked(phase_in_loop(case))
@@ -85,12 +116,14 @@ def constant_parity_of_first(case: Case) -> Culprit:
     copied = {each.symbol for each in case.signals if each.verb == "copy" and each.place.ptx_line == case.second.ptx_line} - {""}
     if wait is None or not wait.always or not case.around.repeats or case.variable(wait) not in copied:
         return None
-    return _asked(wait)
+    return _asked(wait, of_issuer=case.first.asynchronous is not None)
 
 
-def _asked(wait: SyncPoint | None) -> Culprit:
+def _asked(wait: SyncPoint | None, *, of_issuer: bool = False) -> Culprit:
+    """A constant parity, and which one is right in the first round: what the issuer of copies asks for lets the first one begin."""
     parity = wait.number.of(None) if wait is not None and wait.number else None
-    return None if wait is None or parity is None else (wait, {"asked": str(parity & 1)})
+    begin = (parity or 0) & 1 if of_issuer else 0
+    return None if wait is None or parity is None else (wait, {"asked": str(parity & 1), "begin": str(begin), "other": str(begin ^ 1)})
 
 
 def _wait_of_reader(case: Case) -> SyncPoint | None:
@@ -142,8 +175,27 @@ def _ends(case: Case, arrival: SyncPoint, wait: SyncPoint) -> bool:
     return case.variable(arrival) == case.variable(wait) != ""
 
 
+_PASSING: Final = (
+    "the {culprit} at {culprit_at} has let the copy begin before the {the_arrival} at {arrival_at}, which frees the bytes",
+    "wait at {culprit_at} for the phase that the {the_arrival} at {arrival_at} ends: with a parity that changes each time that this"
+    " mbarrier comes round again, and not before ((step / stages) & 1 in a ring, the complement where the first wait is to pass), and"
+    " with a count of all threads that arrive",
+)
+# Of a copy that comes too early though its issuer waits at an mbarrier, and readers arrive at one.
+REFILLS: Final = (
+    (
+        ("refilled-too-early",),
+        constant_passing_wait,
+        "the {culprit} at {culprit_at} asks for parity {asked} in each round, and has let the copy begin before the arrival behind"
+        " {first_at}",
+        "let the parity of the wait at {culprit_at} change each time that its mbarrier comes round again: {begin} in the first round, then"
+        " {other}, and so on",
+    ),
+    (("refilled-too-early",), passing_wait, *_PASSING),
+)
 # The same about a wait that is right: the stage was refilled before its reader came to it.
 OVERTAKEN_WAITS: Final = (
+    (("not-waited",), passing_wait_of_copies, *_PASSING),
     (
         ("not-waited", "refilled"),
         never_freed,

@@ -42,6 +42,7 @@ from consan.reports.culprits.hand_overs import announced_alone, ends_early, hear
 from consan.reports.culprits.phases import (
     OTHER_WAITS,
     OVERTAKEN_WAITS,
+    REFILLS,
     constant_parity,
     constant_parity_of_first,
     freeing,
@@ -72,7 +73,7 @@ _UNHEARD: Final = (
 _CONSTANT: Final = (
     "the {culprit} at {culprit_at} asks for parity {asked} in each round: while a phase of the other parity is under way, it returns at"
     " once",
-    "let the parity of the wait at {culprit_at} change from round to round: 0 in the first one, then 1, and so on (phase ^= 1)",
+    "let the parity of the wait at {culprit_at} change from round to round: {begin} in the first one, then {other}, and so on (phase ^= 1)",
 )
 _EARLIER: Final = "the {culprit} at {culprit_at} was not for {group}, but for an earlier phase, or for the mbarrier of another stage"
 # The counter of a ring of n stages goes once round in n steps.
@@ -163,12 +164,9 @@ _RACES: Final = (
         "put {warp_barrier} beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
     ),
     (("refilled-too-early",), announced_alone, *_ALONE),
-    (
-        ("refilled-too-early",),
-        constant_parity_of_first,
-        *_CONSTANT,
-    ),
+    (("refilled-too-early",), constant_parity_of_first, *_CONSTANT),
     ((*_CTA, "operation-unordered", "cluster", "refilled-too-early"), heard_by_nobody, *_UNHEARD),
+    *REFILLS,
     (
         ("no-barrier",),
         other_arrival,

@@ -11,6 +11,7 @@ Users of Triton write no waits or fences, because the compiler does; a last sent
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from consan.reports.catalogue.catalogue import KINDS
@@ -394,5 +395,5 @@ def advice_in(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Remove the parentheses of empty words."""
-    return text.replace(" ()", "")
+    """Remove the parentheses of empty words, and the first of two sides at one place."""
+    return re.sub(r"after (\S+:\d+) and before \1\b", r"before \1", text.replace(" ()", ""))

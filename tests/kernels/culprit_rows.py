@@ -53,6 +53,8 @@ CULPRITS = (
     ("cp_async_fence_before_wait", "fence_async_shared", "comes before the cp.async.wait_all at", "after the cp.async.wait_all at"),
     ("cp_async_fenced_not_waited", "__syncthreads()", "does not wait for the cp.async", "and before the fence.proxy.async"),
     ("../blackwell/operand_freed_at_issue", "arrive(s.empty)", "comes when the tcgen05.mma is issued", "use tcgen05.commit on the same"),
+    ("ring_parity_constant_in_structure", "wait(s.empty", "asks for parity 1 in each round", "1 in the first one, then 0, and so on"),
+    ("ring_parity_of_lap_in_structure", "wait(s.empty", "has let the copy begin before", "changes each time that this mbarrier"),
     ("cp_async_wait_by_other_thread", "wait", "does not execute the cp.async.wait_group 0", "in every thread that executes"),
     ("bulk_store_wait_by_other", "bulk_wait_read", "which waits for the groups of its own thread only", "in every thread that executes"),
     ("bulk_store_wait_no_barrier", "__syncthreads()", "comes before the cp.async.bulk.wait_group.read 0", "move the __syncthreads()"),

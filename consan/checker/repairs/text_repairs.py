@@ -193,7 +193,7 @@ class TextRepairs(ClusterForms):
         )
 
     def _maps_fenced(self) -> Iterator[TextRepair]:
-        """A tensor map is acquired before the copy that uses it; or that, and released behind its change."""
+        """A tensor map is acquired before the copy that uses it, or released behind its change; or both."""
         if self.kind != "missing-proxy-fence":
             return
         for function, copy in self._own:
@@ -206,7 +206,9 @@ class TextRepairs(ClusterForms):
             yield TextRepair(steps, edits)
             for other in (each for each in self._own if each[1] is not copy):
                 step = RepairStep("add", release, "after", self._site(*other))
-                yield TextRepair((step, *steps), ((other[1].end, other[1].end, f" {release};"), *edits))
+                released = (other[1].end, other[1].end, f" {release};")
+                yield TextRepair((step,), (released,))
+                yield TextRepair((step, *steps), (released, *edits))
 
     # -- several instructions ----------------------------------------------------------------------------------------------
 
