@@ -92,8 +92,9 @@ def passing_wait_of_copies(case: Case) -> Culprit:
     wait = last_of(case.around.before_second, is_phase_wait)
     if wait is None or not (wait.always and case.around.repeats and case.inside) or case.finding.hazard != "WAW":
         return None
+    announces = {each.place.ptx_line for each in case.signals if each.verb == "announce"}
     freeing = (each for each in case.signals if each.verb == "arrive" and each.symbol == case.variable(wait) != "")
-    arrival = next((SyncPoint(each.opcode, each.place) for each in freeing if "expect_tx" not in each.opcode), None)
+    arrival = next((SyncPoint(each.opcode, each.place) for each in freeing if each.place.ptx_line not in announces), None)
     if arrival is None or case.second.asynchronous is None or case.first.block != case.second.block:
         return None
     return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}

@@ -104,8 +104,7 @@ def described(
 
 def _step(step: RepairStep, sites: Mapping[int, Site], framework: str) -> model.FixStep:
     site = sites[step.site]
-    role = "copy" if site.opcode.startswith("cp.") else site.access if site.access in ("read", "write") else site.opcode
-    at = "" if step.whole else f"the {role}"
+    at = "" if step.whole else f"the {site.access if site.access in ('read', 'write') else site.opcode}"
     place, own = located(site), _outermost(sites[step.own or step.site])
     if step.whole and site.inlined:
         place |= {"file": site.inlined[-1].file, "line": site.inlined[-1].line}
