@@ -258,8 +258,8 @@ class Schedules:
 class AllLaunchesProof:
     """No launch of a kernel with blocks of this shape has a race in shared or global memory, under these assumptions.
 
-    `whole`: nothing else is looked for in its global memory. It has no strong accesses, whose order a proof does not judge. `checked`: what
-    it assumes beyond `assumptions` was checked for each launch that was made; `relations`: of parameters, part of that.
+    `whole`: nothing else is looked for in its global memory: no thread sees others by strong accesses, whose order it does not judge.
+    `checked`: what it assumes beyond `assumptions` was checked for each launch that was made; `relations`: of parameters, part of that.
     """
 
     block: tuple[int, int, int]

@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import Final
 
 from consan.dataclass import dataclass
-from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, is_unread, key_of, read, written
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.effects import BulkCommit, BulkWait, CopyCommit, CopyWait
@@ -59,6 +59,18 @@ class ProvedKernel:
 def has_strong_accesses(function: Function) -> bool:
     """Whether a kernel has accesses whose order matters beyond races, which a proof does not judge."""
     return any(map(is_strong, function.instructions()))
+
+
+def sees_others(function: Function) -> bool:
+    """Whether a thread may see, by a strong access, what others have done: a strong load, or an atomic, whose result something reads.
+
+    Without one, strong writes in no order leave nothing to look for beyond races (SEMANTICS.md, R-MO1 and R-MO2).
+    """
+    return any(is_strong(each) and _observes(each) and not is_unread(function, each) for each in function.instructions())
+
+
+def _observes(instruction: Instruction) -> bool:
+    return observing.observes_strongly(instruction, row_of(instruction))
 
 
 def is_observed(instruction: Instruction) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from consan.dataclass import dataclass
 from consan.instrument.control_flow import Guard, Key, PathStep, key_of, written
-from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of
+from consan.instrument.isa import MemoryAccess, Row, chooses, compares, is_exact, is_noncoherent, row_of, scalar_bytes
 from consan.instrument.ptx import Function, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.instrument.rewriting.matrix_operands import operands_in_memory
@@ -338,7 +338,7 @@ class SymbolicSteps:
         if row.is_matrix_access and row.address_lanes(instruction.parts) < 32:
             path = both(path, self.environment.lane.term < row.address_lanes(instruction.parts))
         counts = {key: registers[key] for key in self.counters.keys}
-        element = size if late else touch.width_bytes
+        element = size if late else scalar_bytes(instruction, touch)
         words = instruction, path, base, offset, size, element, touch.writes, strong, own, touch.space
         if touch.is_strong and not touch.in_shared and touch.address in instruction.operands:
             given, seen = self._strongly(instruction, touch, offset, registers)

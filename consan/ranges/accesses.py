@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from consan.dataclass import dataclass
 from consan.ranges.boxes import Part, TensorBox, Unread, box_of, size_of, tiled_map
-from consan.ranges.forms import AccessForm, NotProven, ParameterWord, Source
+from consan.ranges.forms import AccessForm, NotProven, ParameterWord, Source, Together
 from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, Valued, exact
 
 Numbers = npt.NDArray[np.int64]
@@ -33,8 +33,8 @@ class SpreadAccess:
     """An access of some threads of each CTA of a path: the sum of both parts is the address, or what is added to the pointer `base`.
 
     `own`: a thread may meet its own writes. `iterations`: of a loop; each CTA has as many numbers, if not one for all.
-    `form`: the access in the text; `certain`: the threads make it. `number`: of single threads, in each CTA. `element`: the bytes of what a
-    reduction adds up; 0: it is none.
+    `form`: the access in the text; `certain`: the threads make it. `number`: of single threads, in each CTA. `together`: it may
+    meet others of that kind.
     """
 
     threads: Numbers
@@ -48,7 +48,7 @@ class SpreadAccess:
     form: AccessForm | None = None
     certain: bool = True
     number: int = 0
-    element: int = 0
+    together: Together | None = None
 
     @property
     def repeats(self) -> bool:
@@ -176,9 +176,11 @@ def accesses(form: AccessForm, threads: TakingThreads, operands: Operands, *, ce
         of_thread = (np.broadcast_to(of_thread, numbers.shape)[:, None] + box.rows).ravel()
         numbers = np.repeat(numbers, len(box.rows))
     certain = certain and (threads.leads is None or leading is not threads)
-    element = (box.element or form.element) if form.reduces else 0
+    together = form.together
+    if together is not None and not together.element:
+        together = replace(together, element=box.element)
     bytes_ = numbers, of_cta, of_thread, box.nbytes
-    return [SpreadAccess(*bytes_, form.writes, form.own, base.base, 1, form, certain, threads.count * len(box.rows), element)]
+    return [SpreadAccess(*bytes_, form.writes, form.own, base.base, 1, form, certain, threads.count * len(box.rows), together)]
 
 
 def _parts(form: AccessForm, operands: Operands) -> tuple[SpreadValue, list[Part]]:

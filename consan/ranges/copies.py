@@ -19,7 +19,6 @@ BULK_COPIES: Final = TENSOR_COPIES | {"cp.async.bulk", "cp.reduce.async.bulk"}
 _TILED: Final = frozenset({"", "tile"})
 _MODES: Final = ("load_mode", "store_mode", "reduce_mode")
 _ADDRESS: Final = 8  # bytes of the address in a map
-_ELEMENTS: Final = {"16": 2, "32": 4, "64": 8}  # by the digits of their type
 _NO_PARAMETER: Final = "its tensor map is no parameter"
 
 
@@ -29,11 +28,6 @@ def check_mode(instruction: Instruction, row: Row) -> None:
     mode = next((modifiers[each] for each in _MODES if modifiers.get(each)), "")
     if mode not in _TILED:
         raise NotProven(f"copies with {mode} are not followed", never=True)
-
-
-def element_bytes(instruction: Instruction) -> int:
-    """The bytes of the elements of a reduction; 0: its map has them."""
-    return next((size for digits, size in _ELEMENTS.items() if instruction.parts[-1].endswith(digits)), 0)
 
 
 def coordinates(access: MemoryAccess) -> tuple[Operand, ...]:

@@ -51,7 +51,7 @@ def _touched(accesses: Iterable[SpreadAccess]) -> Iterator[Touched]:
     found: dict[tuple[int, bool, int | None], list[SpreadAccess]] = {}
     for access in accesses:
         assert access.form is not None
-        certain = access.certain and not (access.form.strong or access.form.reduces)
+        certain = access.certain and not (access.form.strong or access.form.together is not None)
         found.setdefault((id(access.form), certain, access.base), []).append(access)
     for (_, certain, base), same in found.items():
         begin, end = _in_order(*(np.concatenate(column) for column in zip(*map(_runs, same), strict=True)))

@@ -56,11 +56,19 @@ class BoxForm:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """The accesses that may meet without a race: of one proxy, and of elements of one size. 0 bytes: the map of a copy has them."""
+
+    proxy: str
+    element: int
+
+
+@dataclass(frozen=True, slots=True)
 class AccessForm:
     """An access of an instruction, at a line of the PTX. `own`: a thread may meet its own writes. `strong`: other threads may, as well.
 
-    `asynchronous`: a copy makes it, which is a thread of its own. `size`: the bytes of a bulk copy; `box`: of a tensor copy. `element`: the
-    bytes of what a reduction adds up; 0: the map has them.
+    `asynchronous`: a copy makes it, which is a thread of its own. `size`: the bytes of a bulk copy; `box`: of a tensor copy. `together`: it
+    may meet others of that kind (together.py).
     """
 
     base: Source
@@ -74,13 +82,12 @@ class AccessForm:
     asynchronous: bool = False
     size: Source | None = None
     box: BoxForm | None = None
-    reduces: bool = False
-    element: int = 0
+    together: Together | None = None
 
     @property
     def repeats(self) -> bool:
         """Whether it is another write each time: those of copies are in no order, and those of a thread are."""
-        return self.writes and self.asynchronous and not self.reduces
+        return self.writes and self.asynchronous and self.together is None
 
     def reads(self) -> tuple[Source, ...]:
         """The inputs that its bytes follow from."""

@@ -75,6 +75,13 @@ class SpreadOperation:
         except Unknown:
             raise single(ctas) from None
 
+    def absorbed(self, sources: Sequence[SpreadValue | None]) -> list[SpreadValue] | None:
+        """The values where one source decides them, whatever the others are: a zero (ISA "and", "setp"). None: none does."""
+        if "and" not in self._parts:
+            return None
+        joined = sources[2:] if self._parts[0] == "setp" else sources
+        return [SpreadValue.same(0) for _ in self.bits] if any(each is not None and each.is_zero for each in joined) else None
+
     def _of_all(self, sources: Sequence[SpreadValue]) -> list[SpreadValue]:
         """The results where all threads have the same numbers. Those of a loop come again in each path."""
         key = tuple((int(each.of_cta[0]), int(each.of_thread[0])) for each in sources)

@@ -4,7 +4,7 @@ Accesses whose addresses follow from the CTA in the same way are a group: within
 all CTAs have the same runs of bytes, at other places. The runs of all CTAs that are written must be apart, and no read may reach into one,
 but where a thread reads what only it writes. Two groups that meet are no proof, even where one thread is in both.
 
-Reductions of elements of one size may meet, and nothing else may meet them.
+Accesses that may meet others of their kind (`Together`) are one range, and nothing else may meet them.
 
 Accesses of different pointers are not compared here: `extents` has the range of bytes of each, and who knows the pointers compares them.
 """
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from consan.dataclass import dataclass
 from consan.ranges.accesses import SpreadAccess
+from consan.ranges.forms import Together
 from consan.ranges.walk import Path
 
 Numbers = npt.NDArray[np.int64]
@@ -155,13 +156,13 @@ def _groups(paths: Iterable[Path], written: set[int | None]) -> Iterator[_Group]
 
 
 def _meet(groups: list[_Group]) -> str:
-    written, reduced = list[tuple[Numbers, Numbers]](), dict[int, list[tuple[Numbers, Numbers]]]()
+    written, reduced = list[tuple[Numbers, Numbers]](), dict[Together, list[tuple[Numbers, Numbers]]]()
     reads, single = list[tuple[_Group, _Items]](), list[tuple[_Group, SpreadAccess]]()
     for group in groups:
-        writes = [access for access in group.accesses if access.writes and not access.element]
-        for element in {access.element for access in group.accesses} - {0}:
-            items = _Items.of([access for access in group.accesses if access.element == element])
-            reduced.setdefault(element, []).append(group.ranges(items))
+        writes = [access for access in group.accesses if access.writes and access.together is None]
+        for kind in {access.together: None for access in group.accesses if access.together is not None}:
+            items = _Items.of([access for access in group.accesses if access.together == kind])
+            reduced.setdefault(kind, []).append(group.ranges(items))
         own = [access for access in group.accesses if not access.writes and access.own]
         others = [access for access in group.accesses if not access.writes and not access.own]
         if writes:

@@ -17,10 +17,11 @@ from consan.instrument.isa import MemoryAccess, Row, converts, elects, is_exact,
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
 from consan.instrument.ptx.operands import flatten
 from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
-from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
+from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates
 from consan.ranges.deciding import deciding, regions
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source
 from consan.ranges.operations import SpreadOperation
+from consan.ranges.together import together
 from consan.ranges.values import SpreadValue, Unknown
 
 _WIDE: Final = 64
@@ -160,14 +161,12 @@ class Slice:
         source = None if base is None else _source(instruction, base)
         if isinstance(base, Register) and register_bits(base.name, instruction.scope) != _WIDE:
             source = None
-        asynchronous, reduces = access.is_asynchronous, access.is_asynchronous and access.updates
         return AccessForm(
             *(source, offset, access.total_bytes, access.writes, own, instruction.line, instruction.opcode, access.is_strong),
-            asynchronous,
+            access.is_asynchronous,
             None if access.size is None else _source(instruction, access.size),
             self._maps.box(instruction, access, lambda operand: _source(instruction, operand)),
-            reduces,
-            element_bytes(instruction) if reduces else 0,
+            together(self.function, instruction, access),
         )
 
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:

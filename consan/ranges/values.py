@@ -71,6 +71,11 @@ class SpreadValue:
         """Whether it differs between CTAs, and between threads."""
         return self.of_cta.size > 1, self.of_thread.size > 1
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is zero in all threads."""
+        return self.base is None and not any(self.varies) and not self.of_cta[0] + self.of_thread[0]
+
     def whole(self, bits: int) -> Words:
         """The numbers of a value of one part."""
         if self.base is not None:

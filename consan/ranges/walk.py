@@ -285,16 +285,14 @@ class Walk:
             return list(self._collective(path, step))
         if step.operation is None:
             return [pair for load in step.loads for pair in self._parameter(load)]
-        sources = list[SpreadValue]()
-        for source in step.sources:
-            value = self._value(path, source)
-            if value is None:
-                return []
-            sources.append(value)
-        try:
-            return list(zip(step.written, step.operation.results(sources, len(path.ctas)), strict=True))
-        except Unknown:
-            return []
+        sources = [self._value(path, source) for source in step.sources]
+        if (found := step.operation.absorbed(sources)) is None:
+            known = [each for each in sources if each is not None]
+            try:
+                found = step.operation.results(known, len(path.ctas)) if len(known) == len(sources) else []
+            except Unknown:
+                found = []
+        return list(zip(step.written, found, strict=False))
 
     def _collective(self, path: Path, step: SliceStep) -> Iterator[tuple[Key, SpreadValue]]:
         """The result of an election, or of a shuffle from one lane if all lanes of a warp hold one value."""

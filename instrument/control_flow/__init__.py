@@ -6,7 +6,7 @@ read and write, `dataflow.py` and `slices.py` follow values, `places.py` walks f
 
 from consan.instrument.control_flow.dominators import PostDominators, immediate_dominators
 from consan.instrument.control_flow.graph import CONTROL, ENDS, BasicBlock, Graph, PathStep, graph_of
-from consan.instrument.control_flow.registers import Guard, Key, definitions, guard_of, key_of, keys_read, read, written
+from consan.instrument.control_flow.registers import Guard, Key, definitions, guard_of, is_unread, key_of, keys_read, read, written
 
 __all__ = [
     "CONTROL",
@@ -21,6 +21,7 @@ __all__ = [
     "graph_of",
     "guard_of",
     "immediate_dominators",
+    "is_unread",
     "key_of",
     "keys_read",
     "read",

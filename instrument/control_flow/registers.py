@@ -68,6 +68,16 @@ def definitions(function: Function) -> dict[Key, list[Instruction]]:
     return function.once(_definitions)
 
 
+def is_unread(function: Function, instruction: Instruction) -> bool:
+    """Whether no instruction of a function reads what one of them writes: nothing sees what an atomic has found."""
+    return function.once(_all_read).isdisjoint(written(instruction))
+
+
+def _all_read(function: Function) -> frozenset[Key]:
+    guards = (guard_of(each) for each in function.instructions())
+    return frozenset(key for each in function.instructions() for key in keys_read(each)) | {each.register for each in guards if each}
+
+
 def _definitions(function: Function) -> dict[Key, list[Instruction]]:
     found: dict[Key, list[Instruction]] = {}
     for instruction in function.instructions():

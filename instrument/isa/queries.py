@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consan.instrument.effects import Effect
-from consan.instrument.isa.model import InstructionLike, Row, Spelled
+from consan.instrument.isa.model import InstructionLike, MemoryAccess, Row, Spelled
 from consan.instrument.isa.table import lookup
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "names_element",
     "polls",
     "row_of",
+    "scalar_bytes",
     "shortened",
     "spares_shared",
     "sums",
@@ -78,6 +79,11 @@ _CONJUNCTIONS: dict[tuple[str, ...], bool] = {("and", "pred"): True, ("or", "pre
 def row_of(instruction: Spelled) -> Row:
     """The row of an instruction; `UNKNOWN`, which has no trait, without one."""
     return lookup(instruction.parts) or UNKNOWN
+
+
+def scalar_bytes(instruction: Spelled, access: MemoryAccess) -> int:
+    """The bytes of each scalar operation of an access: a vector, or a packed type, is as many (ISA "Packed Data Types")."""
+    return access.width_bytes // (2 if row_of(instruction).modifiers(instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def family_of(instruction: InstructionLike) -> str:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from consan.instrument.control_flow import Graph, graph_of
+from consan.instrument.control_flow import Graph, graph_of, is_unread
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
 from consan.instrument.functions import annotated
-from consan.instrument.isa import MemoryAccess, destinations, does, lookup, polls, row_of, spares_shared
+from consan.instrument.isa import MemoryAccess, does, lookup, polls, row_of, spares_shared
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.crossing import may_cross, sets_flags
@@ -201,12 +201,7 @@ def _is_global(instruction: Instruction) -> bool:
 def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
     if does(instruction, MbarrierWait):
         return False  # only the wait that returns true is in the log
-    return polls(instruction) and not (row_of(instruction).is_atomic and _unused(plan, instruction))
-
-
-def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
-    """Whether nothing reads what an atomic returns: its register is named there only."""
-    return all(plan.names[name] < 2 for name in destinations(atomic))
+    return polls(instruction) and not (row_of(instruction).is_atomic and is_unread(plan.function, instruction))
 
 
 def _reads_flags(plans: Plans) -> bool:

@@ -13,6 +13,7 @@ pytest.importorskip("z3", reason="the solver is in the extra `prove`")
 import test_unrecorded_launches as tests
 from planted import plant
 
+from consan.prove import kernel
 from consan.prove.launched import conditions, relations
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.planning import launch_proofs, plan
@@ -37,7 +38,18 @@ FAULTS: dict[str, tuple[ModuleType, str, str, object]] = {
         'if state := "":',
         tests.test_a_module_whose_variables_keep_state_has_no_proof,
     ),
-    "strong accesses": (launch_proofs, "if has_strong_accesses(function):", "if False:", tests.test_no_kernel_with_atomics_has_a_proof),
+    "strong accesses": (
+        launch_proofs,
+        "if sees_others(function):",
+        "if False:",
+        tests.test_no_kernel_that_uses_results_of_atomics_has_a_proof,
+    ),
+    "results that nothing reads": (
+        kernel,
+        " and not is_unread(function, each)",
+        "",
+        tests.test_a_kernel_whose_atomics_give_nothing_has_a_proof,
+    ),
     "axes of the grid": (
         conditions,
         "if grid[axis] != 1",

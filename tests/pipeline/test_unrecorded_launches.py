@@ -42,7 +42,8 @@ extern "C" __global__ void stride(int *out, int by) {
     if (by > 0 && i * by >= 0)
         out[i] = i * by;
 }
-extern "C" __global__ void count(int *out) { atomicAdd(out, 1); }
+extern "C" __global__ void count(int *out, const int *in) { atomicAdd(out + (in[threadIdx.x] & 63), 1); }
+extern "C" __global__ void draw(int *out, int *next) { out[blockIdx.x * 64 + threadIdx.x] = atomicAdd(next, 1); }
 extern "C" __global__ void shifted(int *out, const int *in, int by) {
     int i = blockIdx.x * 64 + threadIdx.x;
     out[i + by] = in[i];
@@ -309,12 +310,21 @@ def test_a_kernel_with_a_race_has_no_proof() -> None:
     assert any("not proven for all launches: two threads may access the same bytes" in each for each in report.notes)
 
 
-def test_no_kernel_with_atomics_has_a_proof() -> None:
+def test_no_kernel_that_uses_results_of_atomics_has_a_proof() -> None:
     launches = Launches()
     for _ in range(2):
-        launches("count", launches.arrays[0])
+        launches("draw", *launches.arrays)
     report, kernel = launches.report()
     assert (report.verdict, kernel.proof, kernel.proven_launches) == ("clean", None, 0)
+
+
+def test_a_kernel_whose_atomics_give_nothing_has_a_proof() -> None:
+    """Data say which word each thread adds to."""
+    launches = Launches()
+    for _ in range(3):
+        launches("count", *launches.arrays)
+    report, kernel = launches.report()
+    assert (report.verdict, kernel.proof is not None, kernel.proven_launches, kernel.ctas) == ("clean", True, 2, 2)
 
 
 def test_without_the_option_nothing_is_proven() -> None:

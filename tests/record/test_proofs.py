@@ -11,7 +11,8 @@ import pytest
 from planted import plant
 
 import consan
-from consan.ranges import overlaps, slices, values, walk
+from consan.instrument.isa import queries
+from consan.ranges import operations, overlaps, slices, together, values, walk
 from consan.session.planning import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
@@ -72,6 +73,12 @@ def test_what_is_proven_has_no_race(seeds: range, monkeypatch: pytest.MonkeyPatc
 
 
 OWN = "data[256 + at] = at;"
+ADD = "atomicAdd(data + threadIdx.x, 1);"
+PACKED = 'asm volatile("red.global.add.noftz.f16x2 [%0], %1;" :: "l"(data + threadIdx.x), "r"(at));'
+WIDE = "atomicAdd(reinterpret_cast<unsigned long long*>(data) + threadIdx.x, 1ull);"
+# Two threads may both come to the last line (SEMANTICS.md, R-MO2): the second atomic adds nothing, and its result is used.
+TRY_LOCK = "if (threadIdx.x || at > 32) return; int other = at ^ 32; "
+TRY_LOCK += "if (atomicCAS(data + at, at, 9999) == at) if (atomicAdd(data + other, 0) == other) data[512 + at] = 1;"
 # A part of the proof, a fault in it, and a kernel with a race that is missed with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "threads of a CTA": (overlaps, "if not items.are_disjoint():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
@@ -85,6 +92,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "where they hold": (values, "where(most <= 0, below,", "where(most <= 0, not below,", f"{OWN} if (at < 64) data[0] = at;"),
     "ways": (walk, "[0]) is node.guard.value\n", "[0]) is not node.guard.value\n", f"{OWN} if (threadIdx.x) data[blockIdx.x] = at;"),
     "ways by values": (walk, "return node.successors if", "return node.successors[:1] if", f"{OWN} if (data[1024 + at] > 0) data[0] = at;"),
+    "results that are read": (together, " and is_unread(function, instruction)", "", TRY_LOCK),
+    "weak writes": (together, "if strong and access.writes", "if access.writes", "data[threadIdx.x] = blockIdx.x;"),
+    "scopes": (together, " and access.scope in _REACH_ALL", "", "atomicAdd_block(data + threadIdx.x, 1);"),
+    "atomics of other bytes": (overlaps, "reduced.setdefault(kind, [])", "reduced.setdefault(0, [])", f"{ADD} {WIDE}"),
+    "packed types": (queries, '.endswith("x2")', '.endswith("x9")', f"{ADD} {PACKED}"),
+    "atomics and reads": (overlaps, "reached = any(", "reached = False and any(", f"{ADD} data[256 + at] = data[at];"),
+    "what a zero decides": (operations, "each.is_zero", "each", f"{OWN} if ((data[1024 + at] & 1) == 1) data[0] = at;"),
     "bits in common": (values, "if seen & own:", "if False:", "data[blockIdx.x * 33 | threadIdx.x] = at;"),
 }
 
@@ -116,7 +130,18 @@ EDGES: dict[str, tuple[str, bool]] = {
     "bytes of a word": ("reinterpret_cast<char*>(data)[at] = 1;", True),
     "an index from memory": ("data[512 + data[at]] = 1;", False),
     "another block's data": ("data[at] = data[(at + 32) % 128];", False),
-    "atomics": ("atomicAdd(data, 1);", False),
+    "atomics": ("atomicAdd(data, 1);", True),
+    "atomics of each thread": ("atomicAdd(data + at, 1); atomicMax(data + at % 64, 1);", True),
+    "atomics of all scopes": ("atomicAdd(data, 1); atomicAdd_system(data, 1);", True),
+    "atomics of a CTA": ("atomicAdd_block(data, 1);", False),
+    "an atomic whose result is used": ("data[256 + at] = atomicAdd(data, 1);", False),
+    "atomics of two sizes": (f"{ADD} {WIDE}", False),
+    "atomics of halves and of words": (f"{ADD} {PACKED}", False),
+    "atomics, and a thread that reads": ("atomicAdd(data, 1); if (at == 5) data[1] = data[0];", False),
+    "atomics, and a plain store": ("atomicAdd(data, 1); if (at == 5) data[0] = 1;", False),
+    "strong stores": ("*const_cast<volatile int*>(data) = at;", True),
+    "strong stores, and a strong load": ("volatile int* word = data; *word = at; data[256 + at] = *word;", False),
+    "atomics and a condition from memory": ("if (data[512 + at] > 600) atomicAdd(data, 1);", True),
     "only reads": ("if (data[at] == -5) __trap();", True),
 }
 

@@ -340,7 +340,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "a store until a loaded value ends it",
     ),
     "sums beside stores": (overlaps, "written += (united(*_in_order(each)) for each in reduced.values())", "pass", "sums and a store"),
-    "sums of other elements": (overlaps, "reduced.setdefault(element, [])", "reduced.setdefault(1, [])", "sums of elements of two sizes"),
+    "sums of other elements": (overlaps, "reduced.setdefault(kind, [])", "reduced.setdefault(0, [])", "sums of elements of two sizes"),
     "one of a warp's lanes leads": (accesses, "if self.leads else None", "if True else None", "the others store at one place"),
     "a leader is any lane": (accesses, "_LEADERS - leaders.numbers // _LANES", "leaders.numbers", "a leader stores, thread 0 loads"),
     "the others are all lanes": (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from consan.commands.parts.proof_subject import ProofSubject
-from consan.prove.kernel import has_strong_accesses
+from consan.prove.kernel import sees_others
 from consan.prove.proof import PROVEN
 from consan.prove.solver import require
 from consan.reports.model import VIOLATIONS, AllLaunchesProof, Report
@@ -30,5 +30,5 @@ def with_all_launches(requested: RequestedLaunch, args: argparse.Namespace, repo
         where = f" ({', '.join(dict.fromkeys(map(str, places)))})" if places else ""
         return replace(report, notes=(*report.notes, f"not proven for all launches: {why}{where}"))
     assumed = (*answer.assumed(), *proof.related())
-    proven = AllLaunchesProof(subject.block, assumed, whole=not has_strong_accesses(subject.function))
+    proven = AllLaunchesProof(subject.block, assumed, whole=not sees_others(subject.function))
     return with_proof(report, requested.entry, proven)

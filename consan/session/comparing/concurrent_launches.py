@@ -300,8 +300,8 @@ class ConcurrentLaunches:
         if not self.of_program and (self.required or not any(launches)):
             by.incomplete(f"the launches of {earlier.name} and {later.name} were not compared: the accesses of one are not known in full")
             return
-        unknown = (each for each in (earlier, later) if each.rows is None)
-        lost = not self.of_program and any(isinstance(each, MadeLaunch) or each.name == BEFORE for each in unknown)
+        unknown = [each for each in (earlier, later) if each.rows is None]  # none: one of them perhaps touches what the other one does
+        lost = not self.of_program and (not unknown or any(isinstance(each, MadeLaunch) or each.name == BEFORE for each in unknown))
         lost |= pair.waited and all(launches) and (earlier.name, later.name) not in by.dependents
         lost |= bool(earlier.reaches) and not launches[0]  # it stands for such
         for each, other in ((earlier, later), (later, earlier)):

@@ -50,7 +50,7 @@ from consan.session.planning.decided import may_be_stopped
 from consan.session.planning.launch_sizes import warps_of
 from consan.session.planning.log_bounds import LogBounds
 from consan.session.planning.plan import NOTHING_KNOWN, Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
-from consan.session.planning.proofs import Proofs
+from consan.session.planning.proofs import LaunchBytes, Proofs
 
 if TYPE_CHECKING:
     from consan.session.planning.launch_proofs import LaunchProofs, ProvedLaunch
@@ -124,10 +124,12 @@ class Judge:
             return prepared, None
         kernels = self.recording.kernels
         judged = kernels.shapes.has(prepared.plain, entry, launch.grid, launch.block)
-        self._foretell(prepared, entry, launch, args)
-        wanted = replace(launch, wanted=self.recording.accesses.logged or self.recording.asked, judged=judged)
+        accesses, foretold = self.recording.accesses, functools.partial(self._foretold, prepared, entry, launch, args)
+        found = foretold(FORETOLD)
+        accesses.touched = found if found is not None and found.certain else None
+        wanted = replace(launch, wanted=accesses.logged or self.recording.asked, judged=judged)
         kernel = self._kernel(prepared, entry, launch, args)
-        made, started = self._started(kernel, wanted, background=background, repeatable=restore is not None)
+        made, started = self._started(kernel, wanted, foretold, background=background, repeatable=restore is not None)
         for gap, form, why in made.gaps:
             self._tells[gap](form, entry, why)
         if made.form is not prepared and made.proven != NOTHING_KNOWN:
@@ -154,13 +156,15 @@ class Judge:
         always = functools.partial(self.proof_of, prepared, entry, extents, args)
         return PlannedKernel(prepared, entry, light, proven, always, functools.partial(self.is_shown, prepared, entry, extents, args))
 
-    def _foretell(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes]) -> None:
-        """Keep which bytes a large launch touches, if that is to be compared and needs no log. A log says of each thread what it did."""
+    def _foretold(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes], least: int) -> LaunchBytes | None:
+        """The bytes that a launch of so many warps at least touches, if they are to be compared. A log says of each thread what it did.
+
+        None: its text and its parameters do not determine them.
+        """
         accesses, warps = self.recording.accesses, warps_of(math.prod(launch.grid), math.prod(launch.block))
-        if not (accesses.wanted and accesses.by_address and args) or accesses.peers or launch.first or warps < FORETOLD:
-            return
-        found = self.proofs.touched(prepared, entry, args, LaunchExtents(launch.grid, launch.block))
-        accesses.touched = found if found is not None and found.certain else None
+        if not (accesses.wanted and accesses.by_address and args) or accesses.peers or launch.first or warps < least:
+            return None
+        return self.proofs.touched(prepared, entry, args, LaunchExtents(launch.grid, launch.block))
 
     def may_stop(self, prepared: Prepared, entry: str, *, decided: bool = False) -> bool:
         """Whether a launch needs a log, so that it can be stopped. `decided`: one with the bytes that decide what it does has ended."""
@@ -190,9 +194,13 @@ class Judge:
         return late.launch_proofs.ProvedLaunch(entry, extents.grid, extents.block, args, touched)
 
     def _started(
-        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool, repeatable: bool
-    ) -> tuple[LaunchPlan[Prepared], LaunchCheck | None]:
-        """LaunchPlan, and make the log. If it has no room the launch is planned again: with more memory for logs, then without this log."""
+        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, foretold: Callable[[int], LaunchBytes | None],
+        *, background: bool, repeatable: bool,
+    ) -> tuple[LaunchPlan[Prepared], LaunchCheck | None]:  # fmt: skip
+        """LaunchPlan, and make the log. If it has no room the launch is planned again: with more memory for logs, then without this log.
+
+        A log that is there for a comparison alone is not made bigger. `foretold`: the bytes that the launch may touch serve, too.
+        """
         while True:
             made = plan(kernel, launch, self.recording.options)
             form = made.form
@@ -205,7 +213,9 @@ class Judge:
             try:
                 return made, self.recording.start(self.device.logs, form, made.log, most, background=background)
             except NoRoom as error:
-                if not (error.__cause__ or form.logs.roomy):
+                if launch.wanted and not self.recording.asked and kernel.proven() and (found := foretold(0)) is not None:
+                    self.recording.accesses.touched, launch = found, replace(launch, wanted=False)
+                elif not (error.__cause__ or form.logs.roomy):
                     form.logs.roomy = True
                 elif error.__cause__ or not divide(self.recording, self.device.logs, form, made.log, most):
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})

@@ -5,8 +5,8 @@ parameters that the first launch has shown, that integers do not overflow, that 
 parameters determine the bytes that the launch touches, that they are in these allocations. A launch for which that is not known is recorded
 as if there were no proof.
 
-Not handled: kernels with strong accesses, whose order a proof does not judge, and modules whose variables keep state: each form would have
-variables of its own.
+Not handled: kernels in which a thread sees by strong accesses what others have done, since a proof does not judge their order, and modules
+whose variables keep state: each form would have variables of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
 from consan.instrument.stored import fingerprint
 from consan.prove.environment import pointers_of
-from consan.prove.kernel import has_strong_accesses
+from consan.prove.kernel import sees_others
 from consan.prove.launched.conditions import LaunchConditions, conditions_of
 from consan.prove.launched.relations import prove_as_launched, same_pointers
 from consan.prove.launched.repeats import deciding_parameters
@@ -37,7 +37,7 @@ Extent = tuple[int, int]
 _OfShape = tuple[str, str, Dim3, tuple[tuple[int, int], ...]]
 """A kernel: its text, its name, the shape of its blocks, and its pointers that are equal."""
 _MOST_KNOWN: Final = 1024  # answers about overflows
-_STRONG: Final = "the order of its strong accesses is not part of a proof"
+_STRONG: Final = "the order of strong accesses that it sees is not part of a proof"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class LaunchProofs:
     def _proven(self, prepared: Prepared, launch: ProvedLaunch) -> tuple[LaunchConditions | None, str]:
         module, began = prepared.instrumented.module, time.monotonic()
         function = _function(prepared, launch.entry)
-        if has_strong_accesses(function):
+        if sees_others(function):
             return None, _STRONG
         if state := keeps_state(prepared.plain):
             return None, f"its module has a variable ({state}), and each form would have one of its own"

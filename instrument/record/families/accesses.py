@@ -9,12 +9,11 @@ from consan.instrument.control_flow import key_of
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import MemoryAccess, is_move, rounds_reals, row_of, shuffles, sums_reals
+from consan.instrument.isa import MemoryAccess, is_move, rounds_reals, row_of, scalar_bytes, shuffles, sums_reals
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.exchanged import ExchangedValues
 from consan.instrument.record.families import wmma
-from consan.instrument.record.families.global_operands import element_bytes
 from consan.instrument.record.families.lowering import lower, put
 from consan.instrument.record.text import orders
 from consan.instrument.record.text.stored_rows import row_fold
@@ -51,7 +50,7 @@ def add(kernel: FunctionRecorder, work: Work, made: Makes) -> None:
         place = WordValue(located["at"].number + piece.offset, located["at"].word)
         kernel.open_block().add(
             made.kind(
-                site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=element_bytes(work, access),
+                site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=scalar_bytes(work.instruction, access),
                 lanes=work.row.address_lanes(instruction.parts), value=value, strong=access.is_strong, unused=piece.unused,
                 constant=_is_constant(kernel, work), uniform=_is_uniform(kernel, work), **of_text,
                 **work.row.attributes(made, instruction), **orders.reach_of(work, access),

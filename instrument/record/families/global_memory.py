@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING, Any
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import Fence, GlobalAccess, GridWait, Unseen
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of
+from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of, scalar_bytes
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record.analyses import clusters, data
 from consan.instrument.record.analyses.awaited import awaits_store
 from consan.instrument.record.analyses.looked_up import looked_up
 from consan.instrument.record.analyses.stored_values import stores_of_values
 from consan.instrument.record.families import annotated, wmma
-from consan.instrument.record.families.global_operands import element_bytes
 from consan.instrument.record.families.lowering import lower, put
 from consan.instrument.record.text import text
 from consan.instrument.record.text.orders import order_of
@@ -237,7 +236,7 @@ class GlobalRecorder:
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
         return {
-            "site": site, "guard": guard_word, "words": first, "bytes": access.total_bytes, "element": element_bytes(work, access),
+            "site": site, "guard": guard_word, "words": first, "bytes": access.total_bytes, "element": scalar_bytes(instruction, access),
             "operation": _operation(event.row, words), "order": order_of(event), "reads": bool(targets), "writes": draws,
             "adds": access.updates, "unused": draws and self._is_unused(instruction),
             "polls": self.polls.current is not None or self.polls.waits,

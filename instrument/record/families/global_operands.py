@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, GlobalRead, GlobalWrite, TensorLoad, TensorStore
-from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of
+from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of, scalar_bytes
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.text import surfaces, textures
 from consan.instrument.record.text.orders import order_of
@@ -63,14 +63,9 @@ def add_access(kernel: FunctionRecorder, instruction: Instruction) -> None:
     kind = GlobalWrite if access.writes else GlobalRead
     made = kind(
         site=site, guard=guard, bytes=access.total_bytes, address=address,
-        strong=access.is_strong, order=order_of(work.event), element=element_bytes(work, access), adds=access.updates,
+        strong=access.is_strong, order=order_of(work.event), element=scalar_bytes(work.instruction, access), adds=access.updates,
     )  # fmt: skip
     block.add(made)
-
-
-def element_bytes(work: Work, access: MemoryAccess) -> int:
-    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
-    return access.width_bytes // (2 if work.row.modifiers(work.instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def global_guard(kernel: FunctionRecorder, instruction: Instruction, access: MemoryAccess) -> int:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from consan.instrument.effects.kinds import GlobalAccess, SharedAccess, TensorCommit
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect, Role, leaves
-from consan.instrument.isa import MemoryAccess
+from consan.instrument.isa import MemoryAccess, scalar_bytes
 from consan.instrument.ptx import Operand
 from consan.instrument.record.families import tensors
-from consan.instrument.record.families.global_operands import element_bytes, global_address, global_guard
+from consan.instrument.record.families.global_operands import global_address, global_guard
 from consan.instrument.record.text import operand_words
 from consan.instrument.record.text.orders import order_of, reach_of
 from consan.instrument.rewriting.context import Work, operand_of
@@ -92,7 +92,7 @@ def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
 def _implied(work: Work, access: MemoryAccess | None, has_size: bool) -> dict[str, Any]:
     """The leaves by the access at the place; without one, by the semantics. `has_size`: the effect is of that many bytes."""
     if access is not None:
-        size = {"bytes": access.total_bytes, "element": element_bytes(work, access)} if has_size else {}
+        size = {"bytes": access.total_bytes, "element": scalar_bytes(work.instruction, access)} if has_size else {}
         return {**size, **reach_of(work, access)}
     event = work.event
     return {"order": order_of(event), "narrow": event.is_of_cta, "acquires": event.acquires, "releases": event.releases}

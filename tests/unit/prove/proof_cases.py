@@ -487,6 +487,7 @@ RACES = {
     "a load that sees no writes": "st.global.u32 [%rd4], 1;\nbar.sync 0;\nld.global.nc.u32 %r7, [%rd1];",
     "an atomic of the CTA": "atom.cta.global.add.u32 %r7, [%rd2], 1;",
     "a volatile load beside a store": "ld.volatile.shared.u32 %r7, [s];\nst.shared.u32 [s], %r7;",
+    "an atomic of two halves beside one of a word": "red.global.add.noftz.f16x2 [%rd2], %r2;\nred.global.add.u32 [%rd2], 1;",
     "an atomic beside a store": "atom.global.add.u32 %r7, [%rd2], 1;\nst.global.u32 [%rd2], 1;",
     "one strong word beside a strong vector": "mul.wide.s32 %rd5, %r2, 8;\nadd.s64 %rd6, %rd2, %rd5;\n"
     "st.relaxed.gpu.global.v2.u32 [%rd6], {%r2, %r2};\nld.relaxed.gpu.global.u64 %rd7, [%rd2];",

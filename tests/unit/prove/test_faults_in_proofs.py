@@ -12,6 +12,7 @@ from planted import plant
 from proof_cases import RACES, UNKNOWN, answer, kernel as text
 from ring_cases import UNPROVEN, proves
 
+from consan.instrument.isa import queries
 from consan.prove import copies, environment, intervals, kernel, numbers, operations, pairs, proof, step, tables, uniform, walk
 from consan.prove.loads import read_only, unused
 from consan.prove.loops import arms, ends, forms, leaving, listed
@@ -159,6 +160,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         ends, "size * count == goal], _SECONDS) is False", "], _SECONDS) is not False", "rounds that may go on behind a number",
     ),
     "strong accesses that differ": (pairs, " and alike)", ")", "one strong word beside a strong vector"),
+    "packed types": (queries, '.endswith("x2")', '.endswith("x9")', "an atomic of two halves beside one of a word"),
     "scopes": (pairs, 'else ("gpu", "sys")', 'else ("cta", "gpu", "sys")', "an atomic of the CTA"),
     "loads that see no writes": (
         step, "row.is_matrix_access or is_noncoherent(instruction)", "row.is_matrix_access", "a load of an own element that sees no writes",
