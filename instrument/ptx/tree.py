@@ -81,10 +81,17 @@ class Predicate:
     register: str
 
 
-class Instruction(Once, Node):
-    """One instruction, from its guard or opcode to its semicolon."""
+def _parts(opcode: str) -> tuple[str, ...]:
+    parts = _PARTS.get(opcode)
+    if parts is None:
+        parts = _PARTS[opcode] = tuple(opcode.split("."))
+    return parts
 
-    __slots__ = ("_arguments", "_guard", "_loc", "_once", "_operands", "opcode", "scope")
+
+class Instruction(Once, Node):
+    """One instruction, from its guard or opcode to its semicolon. `parts`: the opcode split at its dots; parts with `::` stay whole."""
+
+    __slots__ = ("_arguments", "_guard", "_loc", "_once", "_operands", "opcode", "parts", "scope")
 
     def __init__(
         self, source: Source, start: int, end: int, guard: str | None, opcode: str, arguments: int, scope: Block, loc: LocDirective | None
@@ -94,6 +101,7 @@ class Instruction(Once, Node):
         self.end = end
         self._guard = guard
         self.opcode = opcode
+        self.parts = _parts(opcode)
         self._arguments = arguments
         self.scope = scope
         self._loc = loc
@@ -107,14 +115,6 @@ class Instruction(Once, Node):
         if guard is None:
             return None
         return Predicate(guard[1] == "!", guard.lstrip("@!"))
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The opcode split at its dots; parts with `::` stay whole."""
-        parts = _PARTS.get(self.opcode)
-        if parts is None:
-            parts = _PARTS[self.opcode] = tuple(self.opcode.split("."))
-        return parts
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -20,7 +20,7 @@ from consan.instrument.control_flow import Graph, graph_of, is_unread
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
 from consan.instrument.functions import annotated
 from consan.instrument.isa import MemoryAccess, does, lookup, polls, row_of, spares_shared
-from consan.instrument.ptx import Immediate, Instruction
+from consan.instrument.ptx import Function, Immediate, Instruction
 from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.crossing import may_cross, sets_flags
 from consan.instrument.record.families import global_memory, global_operands
@@ -171,11 +171,12 @@ def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> It
     `logged`: whether loads from global memory, and writes to it, are in the log; else polls of global memory do not count, and nor do
     pauses beside them, or beside waits for an mbarrier (libcu++ before sm_90). `looped`: the function is called in a loop.
     """
-    if not any(_may_wait(plan, each) for each in plan.function.instructions()):
+    waiting = plan.function.once(_waiting)
+    if not waiting:
         return
     graph: Graph = graph_of(plan.function)
     steps = [step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps]
-    found = [each for each in steps if _may_wait(plan, each)]
+    found = [each for each in steps if each.start in waiting]
     outside = [each for each in found if _is_global(each)]
     pauses = bool(outside) or any(row_of(each).is_phase_wait for each in steps)
     yield from (each for each in found if (_is_logged(each, *logged) if each in outside else not (pauses and _sleeps(each))))
@@ -198,10 +199,15 @@ def _is_global(instruction: Instruction) -> bool:
     return row is not None and row.describe(instruction).in_global
 
 
-def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
-    if does(instruction, MbarrierWait):
-        return False  # only the wait that returns true is in the log
-    return polls(instruction) and not (row_of(instruction).is_atomic and is_unread(plan.function, instruction))
+def _waiting(function: Function) -> frozenset[int]:
+    """The starts of the instructions with which a thread in a loop may wait for another one."""
+    return frozenset(each.start for each in function.instructions() if _may_wait(function, each))
+
+
+def _may_wait(function: Function, instruction: Instruction) -> bool:
+    if not polls(instruction) or does(instruction, MbarrierWait):
+        return False  # of waits for an mbarrier only the one that returns true is in the log
+    return not (row_of(instruction).is_atomic and is_unread(function, instruction))
 
 
 def _reads_flags(plans: Plans) -> bool:

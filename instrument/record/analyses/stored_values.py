@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from consan.instrument.control_flow import Graph, Key, graph_of, guard_of, key_of, written
+from consan.instrument.control_flow import Graph, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.control_flow.dataflow import destinations, union
 from consan.instrument.isa import computes, lookup, row_of
 from consan.instrument.isa.roles import names
@@ -20,6 +20,7 @@ from consan.instrument.ptx import Function, Instruction
 _MOST = 31  # stores that have a bit
 _ELSEWHERE = 1 << _MOST
 _MANY = 16  # nodes
+_NONE_STORED = Counter[str]()
 
 
 def stores_of_values(function: Function) -> dict[int, int]:
@@ -70,20 +71,31 @@ def _destinations(function: Function, stores: dict[int, int], skips: dict[int, t
 
 def _used(instruction: Instruction, goes: dict[Key, int], stores: dict[int, int], guarded: int) -> Iterator[tuple[Key, int]]:
     """The registers that an instruction reads, and where their values go by it. `guarded`: where that of its guard goes."""
-    every = Counter(name for operand in instruction.operands for name in names(operand))
-    every.subtract(name for _, name in written(instruction))
-    guard, values = guard_of(instruction), Counter[str]()
+    guard, every, is_computed = instruction.once(_reads)
     if guard is not None:
         yield guard.register, guarded
-    if instruction.start in stores and (row := lookup(instruction.parts)) is not None:
-        source = row.event(instruction).operand("src")
-        values = Counter(names(source) if source is not None else ())
-    others = union(goes, written(instruction)) if computes(instruction) else _ELSEWHERE
-    for name in every:
+    others = union(goes, written(instruction)) if is_computed else _ELSEWHERE
+    values = instruction.once(_stored) if instruction.start in stores else _NONE_STORED
+    for key, name, count in every:
         if values[name]:
-            yield key_of(instruction.scope, name), stores[instruction.start]
-        if every[name] > values[name]:
-            yield key_of(instruction.scope, name), others
+            yield key, stores[instruction.start]
+        if count > values[name]:
+            yield key, others
+
+
+def _reads(instruction: Instruction) -> tuple[Guard | None, list[tuple[Key, str, int]], bool]:
+    """The guard of an instruction, the registers that it names with how often it reads each, and whether it only computes."""
+    every = Counter(name for operand in instruction.operands for name in names(operand))
+    every.subtract(name for _, name in written(instruction))
+    keys = [(key_of(instruction.scope, name), name, count) for name, count in every.items()]
+    return guard_of(instruction), keys, computes(instruction)
+
+
+def _stored(instruction: Instruction) -> Counter[str]:
+    """How often each register is in what a store stores."""
+    row = lookup(instruction.parts)
+    source = None if row is None else row.event(instruction).operand("src")
+    return Counter(names(source) if source is not None else ())
 
 
 def _weak(function: Function, family: str) -> Iterator[Instruction]:

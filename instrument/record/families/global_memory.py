@@ -25,7 +25,7 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import Fence, GlobalAccess, GridWait, Unseen
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of, scalar_bytes
-from consan.instrument.ptx import Instruction, Operand, Vector
+from consan.instrument.ptx import Function, Instruction, Operand, Vector
 from consan.instrument.record.analyses import clusters, data
 from consan.instrument.record.analyses.awaited import awaits_store
 from consan.instrument.record.analyses.looked_up import looked_up
@@ -76,7 +76,7 @@ def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> boo
 
 def orders(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
     """Whether a release or an acquire pattern can be in the text: a fence, or a strong access with an order."""
-    fences = any(does(instruction, Fence) for plan in plans.values() for instruction in plan.function.instructions())
+    fences = any(plan.function.once(_has_fence) for plan in plans.values())
     return fences or any(event.orders for event, _ in _strong(plans, spaces))
 
 
@@ -96,12 +96,20 @@ def _meets_others(plans: dict[str, FunctionPlan]) -> bool:
 def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator[tuple[InstructionEvent, bool]]:
     """The strong accesses of some spaces, and whether their results are used."""
     for plan in plans.values():
-        for instruction in plan.function.instructions():
-            row = lookup(instruction.parts)
-            if row is not None and row.is_ordinary and row.touches:
-                event = row.event(instruction)
-                if event.first.is_strong and event.first.space in spaces:
-                    yield event, any(plan.names[name] > 1 for name in destinations(instruction))
+        for instruction, event in plan.function.once(_strong_events):
+            if event.first.space in spaces:
+                yield event, any(plan.names[name] > 1 for name in destinations(instruction))
+
+
+def _strong_events(function: Function) -> list[tuple[Instruction, InstructionEvent]]:
+    """The strong accesses of a function."""
+    rows = ((each, lookup(each.parts)) for each in function.instructions())
+    events = ((each, row.event(each)) for each, row in rows if row is not None and row.is_ordinary and row.touches)
+    return [(each, event) for each, event in events if event.first.is_strong]
+
+
+def _has_fence(function: Function) -> bool:
+    return any(does(each, Fence) for each in function.instructions())
 
 
 def touches(instruction: Instruction) -> bool:
