@@ -156,6 +156,7 @@ class Reason(enum.IntEnum):
     WEAK_ACCESS = 61  # one of them is strong, as that of a flag or a lock, and the other is not
     RELEASED_BEFORE = 62  # the last release of the first one's CTA that the second one's knows of came before the first
     FLAG_BEFORE = 134  # the last flag of the first one that the second one has waited for was written before the first access
+    FLAG_PASSED = 135  # the thread of the second one has read a flag before the first one's release of it, behind its access
     RELEASED_BY_OTHER = 63  # another thread made that release, and nothing orders the first access before it
 
     @property

@@ -53,7 +53,7 @@ def copying(
         reads, writes = ([one for each in done for one in each[end]] for end in (0, 1))
         to_pageable = bool(nbytes) and not (writes or captured)
         if rows:
-            _operated(driver, _named(driver, *rows[0]), current, reads, writes, waits=waits or to_pageable)
+            _operated(driver, _named(driver, *rows[0], ends), current, reads, writes, waits=waits or to_pageable)
 
     return work
 
@@ -69,11 +69,11 @@ def _copied_row(driver: StandInDriver, to: int, source: int, nbytes: int, ends: 
     return reads or _pinned_bytes(driver, source, data), writes or _pinned_bytes(driver, to, data)
 
 
-def _named(driver: StandInDriver, to: int, source: int) -> str:
-    """A copy, by where its ends lie."""
-    if not driver.is_device(to):
+def _named(driver: StandInDriver, to: int, source: int, ends: Ends) -> str:
+    """A copy, by what the call says of its ends, or by where they lie."""
+    if not (driver.is_device(to) if ends.to is None else ends.to):
         return "the copy to the host"
-    return "the copy within the device" if driver.is_device(source) else "the copy to the device"
+    return "the copy within the device" if (driver.is_device(source) if ends.source is None else ends.source) else "the copy to the device"
 
 
 def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool | None) -> list[Any]:

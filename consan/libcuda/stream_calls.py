@@ -11,6 +11,7 @@ from consan.dataclass import dataclass
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver
+from consan.session.comparing.streams import Numbers
 
 _NON_BLOCKING: Final = 1
 _EXTERNAL: Final = 1  # the flag of an event that is a node of a graph
@@ -66,11 +67,25 @@ def _edge() -> str:
 accepted("Q", "cuStreamDestroy_v2")
 
 
-@serves("Q", "cuStreamSynchronize", "cuStreamQuery")
+@serves("Q", "cuStreamSynchronize")
 def _synchronize(driver: StandInDriver, stream: int) -> None:
     if stream in driver.captures:
         raise CallFailed(calls.CAPTURE_UNSUPPORTED)
     driver.session.streams.host_waits(driver.stream(stream))
+
+
+@serves("Q", "cuStreamQuery")
+def _query_stream(driver: StandInDriver, stream: int) -> None:
+    if stream not in driver.captures:
+        _query(driver, driver.stream(stream).before)
+    _synchronize(driver, stream)
+
+
+def _query(driver: StandInDriver, over: Numbers) -> None:
+    """A GPU may not be done with what the host asks for: the first question is answered so, and orders nothing."""
+    with driver.session.streams.lock:
+        if not driver.session.streams.concurrent.timeline.is_over(over):
+            raise CallFailed(calls.NOT_READY)
 
 
 @serves("Q Q I", "cuStreamWaitEvent")
@@ -134,13 +149,21 @@ def _record_plainly(driver: StandInDriver, event: int, stream: int) -> None:
     _record(driver, event, stream, 0)
 
 
-@serves("Q", "cuEventSynchronize", "cuEventQuery")
+@serves("Q", "cuEventSynchronize")
 def _reach(driver: StandInDriver, event: int) -> None:
     found = driver.of(event, EventHandle)
     if found.captured is not None:
         raise CallFailed(calls.CAPTURED_EVENT)
     if found.reached is not None:
         driver.session.streams.host_waits_for(found.reached)
+
+
+@serves("Q", "cuEventQuery")
+def _query_event(driver: StandInDriver, event: int) -> None:
+    reached = driver.of(event, EventHandle).reached
+    if reached is not None:
+        _query(driver, reached.over)
+    _reach(driver, event)
 
 
 @serves(">f Q Q", "cuEventElapsedTime", "cuEventElapsedTime_v2")

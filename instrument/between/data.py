@@ -133,7 +133,10 @@ class DataFlow:
         return functools.reduce(operator.and_, (sums.lanes(store, each) for each in elements))
 
     def compared(self, line: int) -> Instruction | None:
-        """The load of an integer from the address of a store, if the store is made only where a comparison of it with the value holds."""
+        """The load of an integer from the address of a store, if the store is made only where a comparison of it with the value holds.
+
+        Not so, if another store has what was loaded: then the two elements change places, which no maximum does.
+        """
         store = self._by_line.get(line)
         if store is None or not row_of(store).is_store or not isinstance(store.operands[1], Register):
             return None
@@ -142,11 +145,17 @@ class DataFlow:
             keys = [key_of(each.scope, name) for name in names(each.operands[1:3])]
             loads = [found for key in keys if key != value and (found := self._written_by(key)) is not None and row_of(found).is_load]
             if value in keys and loads and loads[0].operands[1] == store.operands[0] and self._decides(each, store):
-                return loads[0]
+                return None if self._is_moved(loads[0]) else loads[0]
         return None
 
+    def _is_moved(self, load: Instruction) -> bool:
+        """Whether a store has the loaded value as it is."""
+        loaded = {key_of(load.scope, name) for name in names(load.operands[:1])}
+        stores = (each for each in self._instructions if row_of(each).is_store)
+        return any(key_of(each.scope, name) in loaded for each in stores for name in names(each.operands[1:]))
+
     def checks(self, line: int) -> set[int]:
-        """The lines of the loads from the address of a write whose values decide, in a comparison, whether it is made."""
+        """The lines of the loads from the address of a write whose values decide whether it is made, and are stored nowhere."""
         write = self._by_line.get(line)
         if write is None or compares_and_swaps(write) or not (row_of(write).is_store or row_of(write).is_update):
             return set()
@@ -156,7 +165,7 @@ class DataFlow:
             sources = (self._written_by(key_of(each.scope, name)) for name in names(each.operands[1:]))
             loads = [load for load in sources if load is not None and row_of(load).is_load and load.operands[1] == address]
             if loads and self._decides(each, write):
-                found |= {place_of(self._module, load).ptx_line for load in loads}
+                found |= {place_of(self._module, load).ptx_line for load in loads if not self._is_moved(load)}
         return found
 
     def _decides(self, comparison: Instruction, store: Instruction) -> bool:

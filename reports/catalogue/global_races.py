@@ -138,6 +138,13 @@ BETWEEN_LAUNCHES: Final = {
         "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
         " may run at the same time",
     ),
+    "no-graph-edge": Situation(
+        "an edge of the graph: nothing lets the node of {second_kernel} come after that of {first_kernel}",
+        "name the node of {first_kernel} among the dependencies of the node of {second_kernel}, where that is added, or behind it"
+        " (cudaGraphAddDependencies, cuGraphAddDependencies)",
+        "the node of {second_kernel} does not depend on that of {first_kernel}: they touch the same bytes, at {both_at}, and may run at"
+        " the same time",
+    ),
     "no-device-edge": Situation(
         "an edge between the GPUs: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
         "record an event in {first_stream} behind {first_kernel}, and let {second_stream} wait for it before {second_kernel}{stream_edge};"
@@ -163,6 +170,14 @@ BETWEEN_LAUNCHES: Final = {
         "let the host wait for {first_stream} behind {first_kernel} before it touches the memory: cudaStreamSynchronize,"
         " cudaDeviceSynchronize, or cudaEventSynchronize with an event behind {first_kernel}",
         "the host has not waited for {first_stream}: its code touches bytes that {first_kernel} may still use",
+    ),
+    "no-host-release": Situation(
+        "a release of .sys scope in {first_kernel} between {first_at} and the write of the flag at which the host looks: a narrower one"
+        " publishes nothing for the host",
+        "put __threadfence_system() after {first_at} and before the flag is written, or make that write a release of .sys scope"
+        " (cuda::atomic_ref with cuda::thread_scope_system and cuda::memory_order_release)",
+        "the host has looked at a flag of {first_kernel}, but no release of .sys scope publishes the {first_role} at {first_at} before the"
+        " flag is written: its code touches bytes that {first_kernel} may still use",
     ),
     "memory-given-again": Situation(
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
@@ -241,6 +256,14 @@ GLOBAL_RACE: Final = CatalogueEntry(
         "released-round-before": _OVERTAKEN,
         "released-reads-before": _USED_AGAIN,
         "flag-before": _flag_before("{gpu_fence}"),
+        "flag-passed": Situation(
+            "a wait for the write of the flag at {flag_write_at} behind the {first_role} at {first_at}: the read at {flag_read_at} lets"
+            " its thread go on before that",
+            "let the thread that reads the flag at {flag_read_at} go on only when it has read what the write at {flag_write_at} leaves"
+            " behind the {first_role} at {first_at}: the number that it waits for is too low, or it does not wait",
+            "the flag is written at {flag_write_at} behind the {first_role} at {first_at}, and read at {flag_read_at} before that: nothing"
+            " lets the {second_role} at {second_at} wait for it",
+        ),
         "released-before/WAW": Situation(
             _AFTER_RELEASE,
             "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"
@@ -345,6 +368,13 @@ SCOPES: Final = {
         "write {gpu_fence} in place of the fence at {fence_at}",
         "the fence at {fence_at} orders the {first_role} at {first_at} only for threads of its own CTA or cluster, and the {second_role} at"
         " {second_at} is outside of it",
+    ),
+    "host-scope": Situation(
+        "a release of .sys scope in {first_kernel} between {first_at} and the write of the flag at which the host looks: the scope of the"
+        " present fence excludes the host",
+        "put __threadfence_system() in place of the fence between {first_at} and the write of the flag",
+        "the host has looked at a flag of {first_kernel}, but the fence between the {first_role} at {first_at} and the flag orders the two"
+        " only for threads of the device",
     ),
     "release-scope": Situation(
         "a release at .gpu scope before the flag is written at {flag_write_at}: the scope at {fence_at} excludes the other CTA",

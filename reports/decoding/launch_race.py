@@ -24,13 +24,17 @@ NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
 NO_DEVICE_EDGE: Final = "no-device-edge"
+NO_GRAPH_EDGE: Final = "no-graph-edge"
 NO_RANK_EDGE: Final = "no-rank-edge"
 RANK_ENDED: Final = "rank-ended"
 NO_HOST_WAIT: Final = "no-host-wait"
+NO_HOST_RELEASE: Final = "no-host-release"
+HOST_SCOPE: Final = "host-scope"
 GIVEN_AGAIN: Final = "memory-given-again"
 BETWEEN_LAUNCHES: Final = frozenset(
-    (NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_DEVICE_EDGE, NO_RANK_EDGE, RANK_ENDED, NO_HOST_WAIT, GIVEN_AGAIN)
-)
+    (NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, NO_DEVICE_EDGE, NO_GRAPH_EDGE, NO_RANK_EDGE, RANK_ENDED, NO_HOST_WAIT,
+     NO_HOST_RELEASE, HOST_SCOPE, GIVEN_AGAIN)
+)  # fmt: skip
 
 
 def perhaps_by_memory(first: str, second: str) -> str:
@@ -182,7 +186,8 @@ def launch_race(
     `count`: how many accesses of the second race, in how many CTAs. Both have addresses of the second launch.
     """
     finding = Finding(
-        kind="global-race", hazard=HAZARDS[first.writes, second.writes], kernel=second.entry or first.entry or second.what, count=count,
+        kind="scope" if situation == HOST_SCOPE else "global-race",
+        hazard=HAZARDS[first.writes, second.writes], kernel=second.entry or first.entry or second.what, count=count,
         ctas=ctas, accesses=(first.access(second.begin - ahead), second.access(second.begin)),
     )  # fmt: skip
     names = {"first_kernel": first.what, "second_kernel": second.what, **asdict(edge)}

@@ -59,7 +59,7 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
     if (waited := last_wait(found, module)) is not None:
         facts["waited"] = waited
-    of_flags = found.reason.situation in (*FLAG_SIDES, "flag-before", "released-before") or found.kind is Kind.MISSING_ORDER
+    of_flags = found.reason.situation in (*FLAG_SIDES, "flag-before", "flag-passed", "released-before") or found.kind is Kind.MISSING_ORDER
     by_flag = FindingFlags.GRID in found.flags or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:
         sites = {"flag_write_at": found.flag.write, "flag_read_at": found.flag.read, "fence_at": found.flag.fence}

@@ -30,11 +30,12 @@ RELEASED_BEFORE: Final = "released-before"
 RELEASED_BY_OTHER: Final = "released-by-other"
 NO_SYNCHRONISATION: Final = "no-synchronisation"
 FLAG_BEFORE: Final = "flag-before"
+FLAG_PASSED: Final = "flag-passed"
 OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
 USED_AGAIN: Final = "released-reads-before"  # the same, of a write that each thread does behind its own read
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
 # One lane has the edge from (1) to (2).
-_EDGES: Final = (*FLAG_SIDES, FLAG_BEFORE, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN, USED_AGAIN)
+_EDGES: Final = (*FLAG_SIDES, FLAG_BEFORE, FLAG_PASSED, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN, USED_AGAIN)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 

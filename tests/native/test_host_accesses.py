@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "self.chained or self.several",
         "the end",
     ),
-    "no flag of the host": (rules, "flags is not None and bool(flags.size) and", "flags is None or", "a read of managed memory"),
+    "no flag of the host": (rules, "bool(flags.size) and", "not flags.size or", "a read of managed memory"),
 }
 
 
@@ -102,6 +102,46 @@ def test_a_flag_that_the_host_polls(nvcc_built: Callable[[str], Path]) -> None:
     assert found(nvcc_built(CODE), "", waits=True)
     status, report = ran(nvcc_built(CODE))
     assert (status, report.verdict) == (0, "clean")
+
+
+ASKED = """
+__global__ void work(float *data) { data[threadIdx.x] = 1; }
+int main(int count, char **) {
+    float *data, sum = 0;
+    cudaMallocHost(&data, 8192);
+    cudaStream_t stream;
+    cudaEvent_t done;
+    cudaStreamCreate(&stream);
+    cudaEventCreate(&done);
+    work<<<1, 64, 0, stream>>>(data);
+    cudaEventRecord(done, stream);
+    while (cudaEventQuery(done) == cudaErrorNotReady && count == 1) {}
+    if (count == 1 && cudaStreamQuery(stream) != cudaSuccess) return 3;
+    for (int i = 0; i < 64; i++) sum += data[i];
+    cudaDeviceSynchronize();
+    return sum == 64 ? 0 : 4;
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_a_question_whose_answer_nobody_reads(nvcc_built: Callable[[str], Path]) -> None:
+    assert found(nvcc_built(ASKED), "once", waits=False) == {("global-race", "RAW", "no-host-wait")}
+    status, report = ran(nvcc_built(ASKED))
+    assert (status, report.verdict) == (0, "clean")
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fence", "kind", "situation"), [("__threadfence();", "scope", "host-scope"), ("", "global-race", "no-host-release")]
+)
+def test_a_flag_that_no_release_for_the_host_comes_before(nvcc_built: Callable[[str], Path], fence: str, kind: str, situation: str) -> None:
+    status, report = ran(nvcc_built(CODE.replace("__threadfence_system();", fence)))
+    (finding,) = report.findings
+    assert (status, finding.kind, finding.hazard, finding.situation) == (0, kind, "RAW", situation)
+    assert "__threadfence_system()" in finding.fix
 
 
 VARIABLE = """

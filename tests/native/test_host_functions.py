@@ -23,7 +23,7 @@ CASES: Final = {
     "a callback": "RAW no-host-wait",
     "a copy": "RAW no-stream-edge",
     "what is before": "WAW no-stream-edge",
-    "nodes of a graph": "WAW no-stream-edge",
+    "nodes of a graph": "WAW no-graph-edge",
 }
 _UNSEEN: Final = "may have shown it, in a way that consan does not see"
 

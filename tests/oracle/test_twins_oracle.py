@@ -18,7 +18,9 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*.cu")])
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
-    **dict.fromkeys(("crossed_guard_a_store", "crossed_exchanges", "crossed_fence_of_one_side"), "stores behind looks"),
+    **dict.fromkeys(
+        ("crossed_guard_a_store", "crossed_exchanges", "crossed_fence_of_one_side", "crossed_bits", "crossed_claims"), "stores behind looks"
+    ),
     **dict.fromkeys(("peterson_between_ctas", "peterson_in_a_loop", "crossed_guard_in_shared", "dekker_no_fence"), "stores behind looks"),
     **dict.fromkeys(("multi_warp_tile", "shuffle_of_a_tile"), "memory that is reserved for cooperative groups"),
     **dict.fromkeys(("surface_sums_of_ctas", "surface_handed_to_next_cta", "surface_within_a_cta"), "surfaces"),

@@ -156,6 +156,21 @@ def host_polls_the_event(p: Program) -> None:
     p.consume(p.b)
 
 
+def host_polls_the_stream(p: Program) -> None:
+    p.produce(p.a)
+    while not p.a.done:
+        pass
+    assert p.a.done
+    p.consume(p.b)
+
+
+def host_asks_once(p: Program) -> None:
+    p.produce(p.a)
+    if p.a.record().done:  # a GPU may still be at work: the answer is no
+        p.b.synchronize()
+    p.consume(p.b)
+
+
 def through_a_third_stream(p: Program) -> None:
     third = p.cp.cuda.Stream(non_blocking=True)
     p.produce(p.a)
@@ -351,6 +366,7 @@ def one_value(p: Program) -> None:
 CLEAN: list[Callable[[Program], None]] = [
     event, event_recorded_again, event_in_the_current_stream, current_stream_of_a_block, current_stream_used,
     host_waits_for_the_stream, host_waits_for_the_event, host_waits_for_the_device, host_polls_the_event, through_a_third_stream,
+    host_polls_the_stream,
     copy_to_the_host, operation_in_the_stream, view_of_other_elements, column_beside_a_column, freed_memory,
     memory_given_after_a_wait, memory_given_after_the_host_has_waited, memory_of_another_size, memory_of_no_pool,
     memory_that_the_pool_gave_back, generated_kernel, constants_written_behind_an_event, constants_written_before_a_wait,
@@ -358,6 +374,7 @@ CLEAN: list[Callable[[Program], None]] = [
 ]  # fmt: skip
 RACY: list[Callable[[Program], None]] = [
     no_edge, event_too_early, event_never_recorded, current_stream_left, host_waits_for_the_other_stream, default_stream_first,
+    host_asks_once,
     default_stream_last, default_stream_between, copy_to_the_host_in_another_stream, copy_to_the_host_without_a_wait,
     operation_in_another_stream, method_in_another_stream, generated_kernel_in_another_stream, column_under_a_row,
     new_array_of_another_stream, constants_written_in_another_stream, constants_read_in_another_stream,

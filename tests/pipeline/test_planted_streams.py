@@ -28,6 +28,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
         *(program_streams, "ProgramStreams.synchronize", "self._host_knows(", "str("),
         *(programs.host_waits_for_the_device, False),
     ),
+    "a question": (streams, "LaunchOrder.is_over", "new, self.asked =", "new, self.asked = NONE, NONE  #", programs.host_asks_once, False),
     "the stream of a block": (standin, "Stream.use", "use_stream(self.order)", "pass", programs.current_stream_of_a_block, False),
     "the end of a block": (*(standin, "Stream.__exit__", "use_stream(self._outside.pop())", "pass", programs.current_stream_left, False),),
     "the default stream waits": (

@@ -148,6 +148,8 @@ DECIDED: dict[tuple[str, bool], tuple[str, bool]] = {
     ("WEAK_ACCESS", True): ("mixed_size_flag", True),
     ("RELEASED_BEFORE", False): ("acknowledged_before_read", True),
     ("FLAG_BEFORE", False): ("flag_written_before_data", True),
+    ("FLAG_PASSED", False): ("counted_too_few", True),
+    ("FLAG_PASSED", True): ("waits_for_another_flag", True),
     ("FLAG_BEFORE", True): ("mixed_size_flag", True),
 }
 # Where no kernel of the tests shows it: why.
@@ -266,6 +268,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "WEAK_ACCESS": ("data_of_a_sequence_lock", True),
     "RELEASED_BEFORE": ("counted_before_write", True),
     "FLAG_BEFORE": ("flag_set_before_data", True),
+    "FLAG_PASSED": ("counted_too_few", True),
     "RELEASED_BY_OTHER": ("fence_before_others_store", True),
 }
 # For the others: the test that has findings with them, or why there are none.

@@ -17,7 +17,7 @@ from consan.adapters.standin.context import current, current_stream, host_waits,
 from consan.adapters.standin.device import CUDARuntimeError
 from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.program_streams import ProgramStream
-from consan.session.comparing.streams import Event as Reached
+from consan.session.comparing.streams import Event as Reached, Numbers
 
 _EDGE: Final = " (second.wait_event(first.record()))"
 
@@ -46,9 +46,8 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Whether all is over. The answer is yes, and the host knows it from then on."""
-        self.synchronize()
-        return True
+        """Whether all is over. The first answer may be no (`LaunchOrder.is_over`); once it is yes, the host knows it."""
+        return _is_over(self.order.before) and self.synchronize() is None
 
     def __enter__(self) -> Stream:
         self._outside.append(current_stream())
@@ -123,9 +122,8 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Whether it is reached. The answer is yes, and the host knows it from then on."""
-        self.synchronize()
-        return True
+        """Whether it is reached. The first answer may be no; once it is yes, the host knows it."""
+        return (self.reached is None or _is_over(self.reached.over)) and self.synchronize() is None
 
     def record(self, stream: Stream | None = None) -> None:
         """Record in a stream, or in the current one."""
@@ -136,6 +134,13 @@ class Event:
         """Let the host wait."""
         if self.reached is not None:
             current().session.streams.host_waits_for(self.reached)
+
+
+def _is_over(over: Numbers) -> bool:
+    streams = current().session.streams
+    with streams.lock:
+        found: bool = streams.concurrent.timeline.is_over(over)
+    return found
 
 
 def get_current_stream(device_id: int = -1) -> Stream:

@@ -149,10 +149,10 @@ def _may_meet(one: Rows, other: Rows, fences: tuple[int, int], scope: int) -> bo
     return bool(reads.size and _overlaps(_strong(one, RetainedFlag.WRITES, scope), reads).any())
 
 
-def is_signalled(rows: Rows | None, touched: Rows) -> bool:
+def is_flagged(rows: Rows, touched: Rows) -> bool:
     """Whether some bytes that the host touches are a flag for it: a launch writes them by strong operations of scope .sys."""
-    flags = None if rows is None else _strong(rows, RetainedFlag.WRITES, SYS_SCOPE)
-    return flags is not None and bool(flags.size) and bool(_overlaps(flags, touched).any())
+    flags = _strong(rows, RetainedFlag.WRITES, SYS_SCOPE)
+    return bool(flags.size) and bool(_overlaps(flags, touched).any())
 
 
 def without_flags(rows: Rows, touched: Rows) -> Rows:

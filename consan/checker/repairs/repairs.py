@@ -53,6 +53,7 @@ _ORDERS = {effects.MbarrierArrive: ".release", effects.MbarrierWait: ".acquire"}
 _RELAXED = (effects.MbarrierArrive, effects.MbarrierWait, effects.ClusterBarrierArrive)
 _FLAGS = (effects.Observe, effects.Publish, effects.Fence)
 _PLAIN = (effects.GlobalRead, effects.GlobalWrite)  # of a strong access, an event of its bytes
+_ONE_SIDE = (Reason.NO_RELEASE, Reason.NO_ACQUIRE)
 _OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE, Reason.NO_RELEASE_NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
 _SYNCHRONISING = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
@@ -247,9 +248,17 @@ class Repairs(PhaseForms):
         yield from self._scopes()
         yield from self.at_accesses(WARP_BARRIER)
         yield from self.at_accesses(BARRIER)
+        yield from self._one_side(GPU_FENCE)
         yield from self._both_sides(GPU_FENCE)
         yield from self.between(GPU_FENCE, everywhere=True)
         yield from self.between(BARRIER)
+
+    def _one_side(self, fence: Piece) -> Iterator[Repair]:
+        """The side of a flag that lacks: in `data += 1` under a lock, the acquire is before the load and the release behind the store."""
+        first, last = int(self.record["other_site"]), int(self.record["site"])
+        site, after = (first, True) if self.reason is Reason.NO_RELEASE else (last, False)
+        if self.reason in _ONE_SIDE and site in self.sites:
+            yield from (self.add(site, fence, after=after, whole=whole) for whole in (True, False))
 
     def _both_sides(self, fence: Piece) -> Iterator[Repair]:
         """The two sides of a flag: a fence behind the one access, and one before the other."""

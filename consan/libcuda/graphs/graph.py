@@ -56,6 +56,7 @@ class DriverGraph:
     nodes: list[DriverNode] = field(default_factory=list)
     set_at_launch: list[SetAtLaunch] = field(default_factory=list)
     handle: int = 0
+    captured: bool = False  # its edges follow from events
 
     def add(self, driver: StandInDriver, work: StreamWork, after: Iterable[DriverNode]) -> DriverNode:
         """A new node."""
@@ -65,7 +66,7 @@ class DriverGraph:
 
     def copied(self, driver: StandInDriver) -> DriverGraph:
         """A graph whose nodes do the same as these do now."""
-        made, copies = DriverGraph(set_at_launch=list(self.set_at_launch)), dict[DriverNode, DriverNode]()
+        made, copies = DriverGraph(set_at_launch=list(self.set_at_launch), captured=self.captured), dict[DriverNode, DriverNode]()
         for node in self.nodes:
             copies[node] = made.add(driver, node.work, ())
         for node, copy in copies.items():
@@ -85,6 +86,7 @@ class StreamCapture:
 
     def add(self, stream: int, work: StreamWork) -> None:
         """Work that a stream of the capture is given becomes a node."""
+        self.graph.captured = True
         self.ends[stream] = [self.graph.add(self.driver, work, self.ends[stream])]
 
     def join(self, stream: int, after: Iterable[DriverNode]) -> None:
@@ -121,12 +123,15 @@ class GraphExecutable:
             order = list(graphlib.TopologicalSorter(self._after).static_order())
         except graphlib.CycleError:
             raise CallFailed(calls.INVALID_VALUE, "the nodes of a graph wait for each other") from None
+        self._captured = graph.captured
         self.works, self._set_at_launch = {node: _for_one(node.work) for node in order}, list(graph.set_at_launch)
         last = dict[int, DriverNode]()  # of each lane
         for node in order:
             goes_on = (lane for lane, each in last.items() if each in self._after[node])
             lane = self._lanes[node] = next(goes_on, len(last))
             last[lane] = node
+        if len(last) > 1 and not graph.captured:  # then a race of two nodes is one of two streams of the graph
+            self._lanes |= {node: 1 + self._lanes[node] for node in order}
 
     def change(self, node: DriverNode, work: StreamWork) -> None:
         """Let a node do something else from the next launch on. Raises CallFailed."""
@@ -161,6 +166,7 @@ class GraphExecutable:
         """All of them come before the first node: the accesses of a launch are kept from the second stream on."""
         while len(self._streams) < max(self._lanes.values(), default=0):
             self._streams.append(streams.make(blocking=False, edge=edge))
+            self._streams[-1].graph = None if self._captured else self
 
 
 def _for_one(work: StreamWork) -> StreamWork:

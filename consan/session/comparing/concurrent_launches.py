@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, widest
+from consan.checker.compiled.concurrent_launches import SYS_SCOPE, Conflict, RetainedFlag, Rows, is_flagged, releases, widest
 from consan.dataclass import dataclass
 from consan.reports.decoding import launch_race as words
 from consan.reports.model import Finding
@@ -146,6 +146,15 @@ class ConcurrentLaunches:
         for number in self.timeline.everything:
             if (rows := self._done[number].rows) is not None:
                 yield number, rows
+
+    def flagged(self, touched: Rows) -> Numbers:
+        """The launches that may still run, and that the host may know to be over by a flag that it touches."""
+        flagged = [number for number, rows in self.unfinished() if is_flagged(rows, touched)]
+        published = {each for each in flagged if (done := self._done[each]).rows is None or releases(done.rows, done.fences, SYS_SCOPE)}
+        for each in set(flagged) - published:
+            done = self._done[each]
+            self._done[each] = replace(done, polled=True) if isinstance(done, MadeLaunch) else done
+        return Numbers(published)
 
     def met_host(self, by: Comparisons, number: int, rows: Rows) -> None:
         """Compare something that may still run with what the host's code has touched."""
@@ -321,7 +330,11 @@ class ConcurrentLaunches:
         earlier, later = pair.earlier, pair.later
         unordered = words.NO_DEVICE_EDGE if pair.on_two_devices else words.NO_STREAM_EDGE
         situation = words.NO_GRID_WAIT if pair.waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else unordered
-        situation = words.NO_HOST_WAIT if later.stream is None and isinstance(later, MadeOperation) else situation
+        if earlier.stream is not None and later.stream is not None and earlier.stream.graph is later.stream.graph is not None:
+            situation = words.NO_GRAPH_EDGE
+        if later.stream is None and isinstance(later, MadeOperation):
+            unpublished = words.HOST_SCOPE if earlier.fences >= 0 else words.NO_HOST_RELEASE
+            situation = unpublished if earlier.polled else words.NO_HOST_WAIT
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
         for each in found:

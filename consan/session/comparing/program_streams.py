@@ -24,7 +24,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import DEFAULT_STREAMS
-from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, is_signalled, without_flags
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, without_flags
 from consan.dataclass import dataclass
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, is_between, rows_of, span_of
@@ -254,7 +254,7 @@ class ProgramStreams:
     def host_touched(self, touched: Rows) -> None:
         """Compare what the host's code has touched with the work that may still run. Work whose flag it looks at may be over for it."""
         with self.lock:
-            self._signals |= Numbers(number for number, rows in self.concurrent.unfinished() if is_signalled(rows, touched))
+            self._signals |= self.concurrent.flagged(touched)
             for number, rows in [each for each in self.concurrent.unfinished() if each[0] not in self._signals]:
                 self.concurrent.met_host(self.comparisons, number, without_flags(rows, touched))
 

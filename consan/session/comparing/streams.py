@@ -134,6 +134,7 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     everything: Numbers = NONE  # all that may still run
+    asked: Numbers = NONE  # of these, what the host has asked for, and was told to be running
     perhaps_over: Numbers = NONE  # what the host may know to be over, in a way that nobody sees
     count: int = 0  # of all launches
     recorded: int = 0  # their number when an event was recorded last, or was taken for one that stands for all so far
@@ -175,6 +176,12 @@ class LaunchOrder:
         self.forgotten += bool(gone)
         self.changed()
 
+    def is_over(self, over: Numbers) -> bool:
+        """The answer to the host's question whether launches are over: at first no, as a GPU may answer; if it asks again, yes."""
+        left = self.left(over)
+        new, self.asked = left - self.asked, (self.asked | left) & self.everything
+        return not new
+
     def left(self, over: Numbers) -> Numbers:
         """Those that may still run."""
         return over & self.everything
@@ -192,6 +199,7 @@ class Stream:
 
     name = ""  # in reports; empty: its number
     context = 0  # of the driver; 0: the first one
+    graph: object = None  # whose nodes it does, if their edges are the program's own
     edge = " (second.wait(first.record()))"  # how a program lets one stream wait for another
 
     def __init__(self) -> None:

@@ -33,10 +33,17 @@ def races(crossed: Iterable[Finding], text: str, run: Run) -> list[Finding]:
     """The races that only a text with late stores has, in the words of the finding that it follows from."""
     for each in crossed:
         write, read = each.pair
-        late = late_stores(parse(text), {write.ptx_line, read.ptx_line}, between_ctas=write.block != read.block)
-        if late is not None and (shown := [behind_a_look(race, each) for race in run(late.text) if _counts(race, late)]):
-            return shown
+        lines, looks = {write.ptx_line, read.ptx_line}, {read.ptx_line}
+        late = late_stores(parse(text), lines, between_ctas=write.block != read.block, looks=looks)
+        shown = [] if late is None else _shown(run(late.text), late)
+        if shown:
+            return [behind_a_look(race, each) for race in shown]
     return []
+
+
+def _shown(found: list[Finding], late: LateStores) -> list[Finding]:
+    """The races of a run that the kernel may have: none, if an atomic that was taken apart has found another value than it had read."""
+    return [] if any(each.kind == "out-of-bounds" for each in found) else [each for each in found if _counts(each, late)]
 
 
 def _counts(finding: Finding, late: LateStores) -> bool:

@@ -2,7 +2,8 @@
 
 Such a kernel may have no fence and no release, and so nothing that synchronises. But its strong accesses are recorded with their values,
 which say whether two threads have done so. A store is a strong one, an exchange or a compare-and-swap; a look is a strong load whose value
-decides something, with no barrier in between. Loops that poll are recorded anyway.
+decides something, with no barrier in between. Loops that poll are recorded anyway. Any other atomic may be such a store, too, in a kernel
+that has a look: a strong load, or an atomic that adds or sets nothing.
 
 Not followed: calls.
 """
@@ -37,7 +38,14 @@ def may_cross(function: Function) -> bool:
 
 def sets_flags(function: Function) -> bool:
     """Whether a thread may store a flag, in any memory."""
-    return any(_writes_a_flag(each) and row_of(each).describe(each).is_strong for each in function.instructions())
+    strong = [each for each in function.instructions() if row_of(each).is_ordinary and row_of(each).describe(each).is_strong]
+    updates = any(row_of(each).is_update and not _changes_nothing(each) for each in strong)
+    return any(map(_writes_a_flag, strong)) or (updates and any(row_of(each).is_load or _changes_nothing(each) for each in strong))
+
+
+def _changes_nothing(instruction: Instruction) -> bool:
+    """Whether an atomic adds, or sets the bits of, a literal zero."""
+    return row_of(instruction).is_update and instruction.operands[-1].text == "0" and not swaps(instruction)
 
 
 def _is_barrier(instruction: Instruction) -> bool:

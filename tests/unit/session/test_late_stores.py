@@ -59,6 +59,19 @@ def test_a_store_is_kept_where_nothing_orders_it(between: str) -> None:
         assert late.text.rindex("st.relaxed") > min(late.text.find(each) % (1 << 20) for each in ("ld.relaxed", "atom.global.add.u32 %r2"))
 
 
+@pytest.mark.parametrize(("found", "same"), [(100, True), (7, False)])
+def test_a_used_atomic_reads_in_its_place(found: int, same: bool) -> None:
+    """What another thread has stored in between ends the run."""
+    text = _kernel("").replace(STORE, f"atom.global.cas.b32 %r2, [%rd1], {100}, 1; st.relaxed.gpu.global.u32 [%rd1+64], %r2;")
+    late = late_stores(parse(text), {8}, between_ctas=True, looks={9})
+    assert late is not None
+    changed = late.text.replace("ld.relaxed.gpu.global.u32 %r1", f"st.global.u32 [%rd1], {found}; ld.relaxed.gpu.global.u32 %r1")
+    memory = np.arange(100, 132, dtype=np.uint32)
+    report = consan.launch(consan.Kernel(changed, entry="k"), 1, 1, [memory], device="cpu")
+    assert ("out-of-bounds" in {each.kind for each in report.findings}) != same
+    assert not same or (memory[0], memory[16], memory[12]) == (1, 100, 104)
+
+
 def test_a_fence_of_a_cta_keeps_order_within_it() -> None:
     assert late_stores(parse(_kernel("fence.sc.cta;")), {8}, between_ctas=False) is None
 

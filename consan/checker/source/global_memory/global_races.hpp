@@ -107,6 +107,7 @@ class GlobalRaces : GlobalRaceItems {
     struct Explained {
         u32 count = 0;
         Deficit deficit, behind, early;  // behind: by a third thread; early: a flag that is written before the access
+        Deficit passed, passed_first;    // a flag that the second thread, or the first one, has read before the other one's release
         bool others = false;
     };
 
@@ -320,6 +321,8 @@ class GlobalRaces : GlobalRaceItems {
             explained.others = nothing && others_know(item, now);
             if (nothing) explained.early = edges_.waited_for(old.cluster, old.thread, now.cluster, now.thread);
             if (nothing && !explained.others) explained.behind = edges_.lacks_behind(old.cluster, old.thread, item.time, now.cluster, now.thread);
+            if (nothing) explained.passed = edges_.passed(old.cluster, old.thread, item.time, now.cluster, now.thread);
+            if (nothing) explained.passed_first = edges_.passed(now.cluster, now.thread, 0, old.cluster, old.thread);
         }
         return explained;
     }
@@ -343,6 +346,18 @@ class GlobalRaces : GlobalRaceItems {
             tell_flag(explained.behind, found);
         }
         if (found.reason == NO_SYNCHRONISATION && found.hazard == RAW) name_early_flag(explained.early, found);
+        if (found.reason != NO_SYNCHRONISATION) return;
+        bool turned = !explained.passed.write_site;
+        const Deficit &passed = turned ? explained.passed_first : explained.passed;
+        if (!decided<FLAG_PASSED>(passed.write_site)) return;
+        found.reason = FLAG_PASSED, tell_flag(passed, found);
+        if (turned) turn(found);
+    }
+
+    // The access that should come first is the one that has come second.
+    static void turn(Record &found) {
+        std::swap(found.site, found.other_site), std::swap(found.thread, found.other_thread);
+        found.hazard = found.hazard == RAW ? WAR : found.hazard == WAR ? RAW : found.hazard;
     }
 
     // Whether no write of the bytes came before one of them.

@@ -5,7 +5,7 @@
 // whose own acquire (the operation, or a fence after it) include each other in their scopes.
 #pragma once
 
-#include "flags.hpp"
+#include "passed_flags.hpp"
 #include "views.hpp"
 
 // Why an observation is no synchronisation; the sites of the write and of the read.
@@ -128,10 +128,30 @@ class Edges {
         Deficit last{};
         for (size_t i = first; i < observed_[cluster].size(); ++i) {
             const FlagAccess &read = flags_[observed_[cluster][i]], &write = flags_[read.from];
-            bool waits = read.thread == thread && read.polls && Flags::looks(read);
+            bool waits = read.thread == thread && read.polls && Flags::looks(read) && !Flags::looks(write);
             if (waits && write.cluster == other_cluster && write.thread == other) last.write_site = write.site, last.read_site = read.site;
         }
         return last;
+    }
+
+    // A flag that the second thread has read and acquired before the first one releases it behind its access, if the first one knows nothing of
+    // the second one. `time`: of the access, or 0 if it is the one that comes now.
+    Deficit passed(u32 first_cluster, u32 first, u32 time, u32 cluster, u32 thread) {
+        if (!flags_.size() || views_.last_of(cluster, thread, first_cluster, first).made) return {};
+        auto acquires = [&](u32 number) {
+            const FlagAccess &read = flags_[number];
+            return done_[number] && (read.order & IS_ACQUIRE || fenced_behind(cluster, read.thread, read.site));
+        };
+        auto behind = [&](u32 number) {
+            const FlagAccess &write = flags_[number];
+            if (!done_[number]) return write.order & IS_RELEASE || (number && write.fences.releases > flags_[number - 1].fences.releases);
+            auto covers = [&](const Carried &each) { return each.layer == KNOWN && time && views_.covers(each.moment, first, time); };
+            return std::any_of(carried_[number].own.begin(), carried_[number].own.end(), covers);
+        };
+        PassedFlags::Passed found = passed_.find(first_cluster, cluster, thread, acquires, behind);
+        Deficit made{};
+        if (found.read != NOTHING) made.write_site = flags_[found.write].site, made.read_site = flags_[found.read].site;
+        return made;
     }
 
     size_t observations(u32 cluster) const { return observed_[cluster].size(); }
@@ -476,6 +496,7 @@ class Edges {
 
     Views &views_;
     const Flags &flags_;
+    PassedFlags passed_{flags_};
     const bool strict_;
     std::vector<Handed> carried_;                     // by write
     std::vector<std::vector<Observer>> observers_;    // by write

@@ -32,7 +32,7 @@ struct FlagAccess {
     u32 parts;  // of the access, each with a number of its own
     u64 before, after, address;
     Value old, first, second;
-    Value finds = 0;  // what is at its place before it, in their order: of flags of one thread
+    Value finds = 0, leaves = 0;  // what is at its place before it and after it, in their order
     u32 operation;
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
@@ -102,6 +102,28 @@ class FlagOrder {
         }
         link(broken);
         return wrong;
+    }
+
+    // What an access leaves behind.
+    static Value result(const FlagAccess &access, Value now) {
+        Value mask = FlagOrder::mask(access.bytes), first = access.first;
+        u32 type = access.operation >> 8;
+        auto wide = [&](Value value) { return type == SIGNED ? (int64_t)((u64)value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
+        auto less = [&](Value a, Value b) { return type == SIGNED ? wide(a) < wide(b) : a < b; };
+        switch (access.operation & 255) {
+        case ST:
+        case EXCH: return first & mask;
+        case CAS: return (now == first ? access.second : now) & mask;
+        case ADD: return type == FLOAT ? (Value)sum(access.bytes, (u64)now, (u64)first) : (now + first) & mask;
+        case INC: return now >= first ? 0 : now + 1;
+        case DEC: return now == 0 || now > first ? first : now - 1;
+        case MIN: return less(first, now) ? first : now;
+        case MAX: return less(now, first) ? first : now;
+        case AND: return now & first;
+        case OR: return now | first;
+        case XOR: return now ^ first;
+        default: return now;
+        }
     }
 
   private:
@@ -214,28 +236,6 @@ class FlagOrder {
             if (access.observes || access.updates) access.from = last;
             if (access.updates && last >= 0) all_[last].next = (i32)each;
             if (access.writes) last = (i32)each;
-        }
-    }
-
-    // What an access leaves behind.
-    static Value result(const FlagAccess &access, Value now) {
-        Value mask = FlagOrder::mask(access.bytes), first = access.first;
-        u32 type = access.operation >> 8;
-        auto wide = [&](Value value) { return type == SIGNED ? (int64_t)((u64)value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
-        auto less = [&](Value a, Value b) { return type == SIGNED ? wide(a) < wide(b) : a < b; };
-        switch (access.operation & 255) {
-        case ST:
-        case EXCH: return first & mask;
-        case CAS: return (now == first ? access.second : now) & mask;
-        case ADD: return type == FLOAT ? (Value)sum(access.bytes, (u64)now, (u64)first) : (now + first) & mask;
-        case INC: return now >= first ? 0 : now + 1;
-        case DEC: return now == 0 || now > first ? first : now - 1;
-        case MIN: return less(first, now) ? first : now;
-        case MAX: return less(now, first) ? first : now;
-        case AND: return now & first;
-        case OR: return now | first;
-        case XOR: return now ^ first;
-        default: return now;
         }
     }
 

@@ -67,8 +67,8 @@ class Flags {
             u32 wrong = order_from_best(found, sound, known, held);
             bool exact = sound && !(peers && wrong);  // another GPU has written it in between
             // A plain store that sets the flag to its first value leaves no contradiction.
-            i32 owner = exact || (known && !wrong) ? owner_of(found) : -1;
-            note_own(found, owner, exact, held);
+            note_values(found, held);
+            note_own(found, exact || (known && !wrong) ? owner_of(found) : -1, exact);
             if (exact) contradictions_ += wrong;
         }
         note_ways_on();
@@ -97,7 +97,7 @@ class Flags {
         for (u32 back = 1; back <= number && back < NEAR; ++back) {
             const FlagAccess &own = all_[number - back];
             if (!same_thread(own, read)) break;
-            if (!looks(own) && own.intent) return misses((u32)read.from, number - back, own.fences.sc != read.fences.sc, read.polls);
+            if (!looks(own) && own.intent && misses((u32)read.from, number - back, own.fences.sc != read.fences.sc, read.polls)) return true;
         }
         return false;
     }
@@ -161,7 +161,7 @@ class Flags {
                 if (look.rank > missed.rank) return false;
                 break;
             }
-        auto goes_on = [&](const WayOn &each) { return each.looked_at == missed.address && each.value == missed.finds && each.own_value == stored(first); };
+        auto goes_on = [&](const WayOn &each) { return each.looked_at == missed.address && each.value == missed.finds && each.own_value == first.leaves; };
         auto found = ways_on_.equal_range({first.cluster, first.thread});
         return std::any_of(found.first, found.second, [&](const auto &each) { return goes_on(each.second); });
     }
@@ -170,7 +170,7 @@ class Flags {
     void note_ways_on() {
         const FlagAccess *own = nullptr, *look = nullptr;
         auto leave = [&] {
-            if (own && look) note_way_on({look->address, look->old, stored(*own)}, *own);
+            if (own && look) note_way_on({look->address, look->old, own->leaves}, *own);
             look = nullptr;
         };
         for (const FlagAccess &each : all_) {
@@ -190,22 +190,26 @@ class Flags {
         if (std::none_of(found.first, found.second, same)) ways_on_.emplace(std::make_pair(own.cluster, own.thread), way);
     }
 
-    // Keep of the accesses of one place which are of the thread whose flag it is (`owner`: a store of it, or -1), and what each finds there.
-    void note_own(std::vector<u32> places, i32 owner, bool exact, Value held) {
+    // Sort the accesses of one place, and keep what each finds there and leaves.
+    void note_values(std::vector<u32> &places, Value held) {
         std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
         for (u32 each : places) {
             FlagAccess &access = all_[each];
-            access.intent = owner >= 0 && same_thread(all_[(u32)owner], access), access.changes |= !exact;
-            access.finds = held, held = looks(access) ? held : stored(access);
+            access.finds = held, held = access.leaves = looks(access) ? held : FlagOrder::result(access, held);
         }
     }
 
-    static Value stored(const FlagAccess &access) { return (access.operation & 255) == FlagOrder::CAS ? access.second : access.first; }
+    // Keep of these accesses which are of the thread whose flag it is (`owner`: a store of it, or -1).
+    void note_own(const std::vector<u32> &places, i32 owner, bool exact) {
+        for (u32 each : places) {
+            FlagAccess &access = all_[each];
+            access.intent = owner >= 0 && same_thread(all_[(u32)owner], access), access.changes |= !exact;
+        }
+    }
 
     // A store of the thread whose own flag a place is, or -1. No index in a table names that word. Another thread may have stored what was there
     // at first: once, and no other has read it before the owner's first store.
-    i32 owner_of(std::vector<u32> places) const {
-        std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
+    i32 owner_of(const std::vector<u32> &places) const {
         std::vector<Value> values;
         i32 owner = -1;
         bool is_first = false;  // only one store has come, and no other thread has read it
@@ -218,17 +222,12 @@ class Flags {
             bool other = owner >= 0 && !same_thread(all_[(u32)owner], access);
             is_first = is_first && !(access.observes && other);
             if (looks(access)) continue;
-            if (!sets(access) || access.looked_up || (other && !is_first)) return -1;
+            if (access.looked_up || (other && !is_first)) return -1;
             is_first = owner < 0;
             owner = (i32)each;
-            note(stored(access));
+            note(access.leaves);
         }
         return values.size() <= 2 ? owner : -1;
-    }
-
-    static bool sets(const FlagAccess &access) {
-        u32 operation = access.operation & 255;
-        return operation == FlagOrder::ST || operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
     // The word of an annotation (instrument/record/families/annotated.py): it has no values. Each takes what the releases before it have left.

@@ -44,6 +44,7 @@ class MadeLaunch:
     flags: RetainedFlags | None = None  # those that other GPUs may use
     awaited: AwaitedAccesses | None = None
     freed: tuple[tuple[int, int], ...] = ()  # addresses and bytes
+    polled: bool = False  # the host has looked at a flag of it, which no release of .sys scope comes before
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
@@ -105,6 +106,7 @@ class MadeOperation:
     reaches: str = ""
     flags: RetainedFlags | None = None
     awaited = None
+    polled = False
 
     @functools.cached_property
     def span(self) -> tuple[int, int]:
