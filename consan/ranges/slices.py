@@ -32,13 +32,14 @@ _ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
 class Slice:
     """The part of a kernel that accesses follow from. Raises `NotProven` if it has something that is not followed.
 
-    `stored`: the words of its log, by node. If they are given it is the part that decides how often each of these is passed.
+    `stored`: the words of its log, by node. If they are given it is the part that decides how often each of these is passed. `ranks`: that
+    a launch has.
     """
 
-    def __init__(self, function: Function, stored: Mapping[int, int] | None = None) -> None:
+    def __init__(self, function: Function, stored: Mapping[int, int] | None = None, *, ranks: int = 1) -> None:
         if function.body is None:
             raise NotProven("it has no body", never=True)
-        self.function = function
+        self.function, self._ranks = function, ranks
         self.parameters = tuple((parameter.name, parameter.nbytes) for parameter in function.params)
         self.stored = stored or NOTHING_STORED
         for instruction in function.instructions():
@@ -166,7 +167,7 @@ class Slice:
             access.is_asynchronous,
             None if access.size is None else _source(instruction, access.size),
             self._maps.box(instruction, access, lambda operand: _source(instruction, operand)),
-            together(self.function, instruction, access),
+            together(self.function, instruction, access, self._ranks),
         )
 
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:

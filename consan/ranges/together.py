@@ -17,15 +17,17 @@ from consan.instrument.isa import MemoryAccess, row_of, scalar_bytes
 from consan.instrument.ptx import Function, Instruction
 from consan.ranges.forms import Together
 
-_REACH_ALL: Final = ("gpu", "sys")
+_OF_A_RANK: Final = ("gpu", "sys")  # scopes that reach all threads of a launch, which is on one device
+_OF_ALL_RANKS: Final = ("sys",)
 _ELEMENTS: Final = {"16": 2, "32": 4, "64": 8}  # of a reduction by a copy, by the digits of their type
 
 
-def together(function: Function, instruction: Instruction, access: MemoryAccess) -> Together | None:
-    """The accesses that one may meet; None: none."""
+def together(function: Function, instruction: Instruction, access: MemoryAccess, ranks: int = 1) -> Together | None:
+    """The accesses that one may meet; None: none. `ranks`: of the launch, each on a device of its own."""
     if access.is_asynchronous:
         return Together(access.proxy, _copied(instruction)) if access.updates else None
-    strong = access.is_strong and access.sem != "mmio" and access.scope in _REACH_ALL
+    reached = _OF_A_RANK if ranks == 1 else _OF_ALL_RANKS
+    strong = access.is_strong and access.sem != "mmio" and access.scope in reached
     if strong and access.writes and row_of(instruction).is_ordinary and is_unread(function, instruction):
         return Together(access.proxy, scalar_bytes(instruction, access))
     return None

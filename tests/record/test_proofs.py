@@ -94,7 +94,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "ways by values": (walk, "return node.successors if", "return node.successors[:1] if", f"{OWN} if (data[1024 + at] > 0) data[0] = at;"),
     "results that are read": (together, " and is_unread(function, instruction)", "", TRY_LOCK),
     "weak writes": (together, "if strong and access.writes", "if access.writes", "data[threadIdx.x] = blockIdx.x;"),
-    "scopes": (together, " and access.scope in _REACH_ALL", "", "atomicAdd_block(data + threadIdx.x, 1);"),
+    "scopes": (together, " and access.scope in reached", "", "atomicAdd_block(data + threadIdx.x, 1);"),
     "atomics of other bytes": (overlaps, "reduced.setdefault(kind, [])", "reduced.setdefault(0, [])", f"{ADD} {WIDE}"),
     "packed types": (queries, '.endswith("x2")', '.endswith("x9")', f"{ADD} {PACKED}"),
     "atomics and reads": (overlaps, "reached = any(", "reached = False and any(", f"{ADD} data[256 + at] = data[at];"),

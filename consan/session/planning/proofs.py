@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
+from consan.instrument.rewriting.ranked import ranks_of
 from consan.ranges import LaunchExtents, NotProven, Proof, Slice, Touched, footprint, prove
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.variables import keeps_state
@@ -129,6 +130,6 @@ def _slice(prepared: Prepared, entry: str) -> Slice | None:
     if keeps_state(prepared.plain):
         return None
     try:
-        return Slice(function_of(prepared, entry))
+        return Slice(function_of(prepared, entry), ranks=ranks_of(prepared.plain))
     except NotProven:
         return None

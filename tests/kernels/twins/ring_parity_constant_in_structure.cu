@@ -4,6 +4,7 @@
 // arg: out f32[32]=zeros
 // arg: rounds i32=8
 // expect: missing-wait WAW @load severity=error
+// backends: cpu
 // allow: data-race|missing-wait|barrier-misuse|deadlock severity=error
 // result: out = x.sum(axis=0)[::-1]
 #include "../hopper.cuh"
@@ -34,7 +35,7 @@ extern "C" __global__ void kernel(const float* x, float* out, int rounds) {
         float sum = 0;
         for (int i = 0; i < rounds; ++i) {
             wait(s.full[i & 1], i >> 1 & 1);
-            sum += s.ring[i & 1][31 - t];  /*@read*/
+            sum += s.ring[i & 1][31 - t];
             __syncwarp();
             if (t == 0) arrive(s.empty[i & 1]);
         }

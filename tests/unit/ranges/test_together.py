@@ -31,9 +31,9 @@ ADD = "atom.global.add.u32 %r10, [%d4], 1;"
 PARAMETERS = tuple(each.to_bytes(size, "little") for each, size in ((1 << 32, 8), (1 << 33, 8), (ROWS, 4)))
 
 
-def _count(adds: str, condition: str = "and") -> int:
+def _count(adds: str, condition: str = "and", ranks: int = 1) -> int:
     (function,) = parse(MODULO.replace("CONDITION", CONDITIONS[condition]).replace("ADDS", adds)).functions
-    return prove(Slice(function), PARAMETERS, SHAPE).count
+    return prove(Slice(function, ranks=ranks), PARAMETERS, SHAPE).count
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -73,3 +73,9 @@ def test_strong_writes_that_give_nothing(adds: str) -> None:
 def test_others(adds: str) -> None:
     with pytest.raises(NotProven):
         _count(adds)
+
+
+def test_the_scope_of_a_device_does_not_reach_other_ranks() -> None:
+    assert _count("red.relaxed.sys.global.add.u32 [%d4], 1;", ranks=2)
+    with pytest.raises(NotProven):
+        _count(ADD, ranks=2)

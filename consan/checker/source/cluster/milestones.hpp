@@ -62,11 +62,7 @@ class Milestones : protected States {
         }
         passed_ += events, output_.lane_events += events;
         output_.passed = (u32)std::min<u64>(passed_, ~0u);
-        for (const Store &store : stores_) {
-            Access access{};
-            access.thread = store.thread, access.offset = store.offset, access.bytes = store.bytes, access.writes = true;
-            initialised_.add(access);
-        }
+        for (const Access &store : stores_) initialised_.add(store);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             if (turns_.gone()[thread] || !shape_.exists(thread)) continue;
             barriers_[0].touch(thread);
@@ -114,7 +110,9 @@ class Milestones : protected States {
         if (thread % LANES >= access.lanes()) return true;
         if (!shape_.holds(offset, bytes) || (STORES && !disjoint_.add(thread, offset, bytes, access.row(), writes))) return false;
         if (!writes) return initialised_.holds(offset, bytes) || (STORES && is_stored(offset, bytes));
-        stores_.push_back({thread, offset, bytes});
+        Access store{};
+        store.thread = thread, store.offset = offset, store.bytes = bytes, store.writes = true;
+        stores_.push_back(store);
         return true;
     }
 
@@ -143,16 +141,12 @@ class Milestones : protected States {
         if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
     }
 
-    struct Store {
-        u32 thread, offset, bytes;
-    };
-
     Repeats repeats_;
     static constexpr u64 MOST_IN_VAIN = 1 << 14;  // events that were looked at ahead, and are replayed all the same
     bool wanted_, looks_ahead_, gave_up_ = false;
     u64 in_vain_ = 0, passed_ = 0;
     bool met_store_ = false;
     std::vector<LaneLog> ahead_;
-    std::vector<Store> stores_;  // that are left out
+    std::vector<Access> stores_;  // that are left out
     Disjoint disjoint_;
 };
