@@ -90,7 +90,8 @@ class _Comparison:
         lines, result = _lines(finding), self.result
         merged = self.merged.pairs.get(lines, Found())
         where = result.mild
-        if found.severity == "warning" or _hides(self.errors, lines, found):
+        copied = WAIT in found.kinds and found.within and _stores_one_value(finding)  # the oracle does not know what copies bring
+        if found.severity == "warning" or copied or _hides(self.errors, lines, found):
             where = result.severity
         elif merged.severity != "error":
             where = result.merged
