@@ -19,10 +19,9 @@ from typing import Final
 from consan.backends.base import Dim3
 from consan.dataclass import dataclass
 from consan.instrument.ptx import Function
-from consan.instrument.rewriting.ranked import ranks_of
 from consan.instrument.stored import fingerprint
 from consan.prove.environment import pointers_of
-from consan.prove.kernel import has_strong_accesses, sees_others
+from consan.prove.kernel import sees_others
 from consan.prove.launched.conditions import LaunchConditions, conditions_of
 from consan.prove.launched.relations import prove_as_launched, same_pointers
 from consan.prove.launched.repeats import deciding_parameters
@@ -122,7 +121,7 @@ class LaunchProofs:
     def _proven(self, prepared: Prepared, launch: ProvedLaunch) -> tuple[LaunchConditions | None, str]:
         module, began = prepared.instrumented.module, time.monotonic()
         function = _function(prepared, launch.entry)
-        if sees_others(function) or (ranks_of(prepared.plain) > 1 and has_strong_accesses(function)):
+        if sees_others(function):
             return None, _STRONG
         if state := keeps_state(prepared.plain):
             return None, f"its module has a variable ({state}), and each form would have one of its own"
