@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import late
 from consan.dataclass import dataclass
-from consan.instrument.switches import SWITCHES
 from consan.native.python.interpreters import VARIABLE, followed
 from consan.process.program import ProgramEnd
 from consan.process.termination import before_termination, uninterrupted
@@ -43,6 +42,7 @@ from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.switches import SWITCHES
 from consan.session.session_options import open_session
 from consan.session.spent import spent
 from consan.suppressions import finish

@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from consan.instrument.collection import no_collection
-from consan.instrument.switches import SWITCHES
 
 THREADS = 2
 
 _Task = tuple[Future[object], Callable[[], object]]
 
 
-class WorkersAhead:
+class _Workers:
     """Threads that take tasks from a queue."""
 
     def __init__(self) -> None:
@@ -37,8 +36,7 @@ class WorkersAhead:
         while True:
             future, work = self.tasks.get()
             try:
-                # Who waits for the task may hold a lock that objects of the program want when they are freed.
-                with SWITCHES.often(), no_collection():
+                with no_collection():  # who waits for the task may hold a lock that objects of the program want when they are freed
                     if future.set_running_or_notify_cancel():
                         future.set_result(work())
             except BaseException as error:
@@ -56,8 +54,8 @@ class WorkersAhead:
 
 
 @functools.cache
-def _workers() -> WorkersAhead:
-    return WorkersAhead()
+def _workers() -> _Workers:
+    return _Workers()
 
 
 os.register_at_fork(after_in_child=_workers.cache_clear)  # a fork has none of the threads

@@ -31,7 +31,6 @@ from consan.backends.base import THREAD_STREAM, DeviceLost, StreamWork
 from consan.checker.logs.pieces import LogForm
 from consan.checker.logs.receipts import MOST_RESULTS
 from consan.dataclass import dataclass
-from consan.instrument.switches import SWITCHES
 from consan.session.comparing.pairs.awaited import AwaitedAccesses
 from consan.session.executing.in_flight import Repeating, Slot
 from consan.session.executing.in_flight_launch import CheckInTurn, InFlightLaunch, ReceiptGroup, Shape, StreamKey, next_ones
@@ -42,6 +41,7 @@ from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.parameters import Asked
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.switches import SWITCHES
 
 MOST_KNOWN: Final = 1 << 12  # receipts
 LONGEST_WAITED: Final = 4.0  # seconds that the host waits for checks

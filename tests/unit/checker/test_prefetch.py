@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
-import pytest
-from planted import plant
-
 from consan.checker.logs import prefetch
-from consan.instrument.switches import OFTEN
 
 _WAIT = 10.0
 
@@ -44,23 +39,3 @@ def test_an_error_stays_with_the_task() -> None:
     task = prefetch.later(lambda: 1 // 0)
     assert isinstance(task.exception(_WAIT), ZeroDivisionError)
     prefetch.settle([task])
-
-
-def test_the_program_waits_for_the_interpreter_for_a_short_time_only() -> None:
-    assert _interval() < 2 * OFTEN < sys.getswitchinterval()
-
-
-def test_a_fault_makes_it_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, prefetch, "with SWITCHES.often(), no_collection():", "with no_collection():")
-    assert _interval() > 2 * OFTEN
-
-
-def _interval() -> float:
-    """The interval while a task runs, in threads of their own."""
-    workers = prefetch.WorkersAhead()
-    found = list[float]()
-    task: prefetch.Future[object] = prefetch.Future()
-    workers.tasks.put((task, lambda: found.append(sys.getswitchinterval())))
-    task.result(_WAIT)
-    workers.end()
-    return found[0]

@@ -110,7 +110,7 @@ PACKAGES = {
     ),
     "consan.process": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.ranks", "consan.session", "consan.adapters", "consan.native.program"),
-        *("consan.native.python", "consan.instrument.switches"),
+        "consan.native.python",
     ),
     "consan.building": (
         "consan.backends.call_filter",

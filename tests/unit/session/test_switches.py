@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from planted import plant
 
-from consan.instrument import switches
-from consan.instrument.switches import OFTEN, Switches
+from consan.session.planning import switches
+from consan.session.planning.switches import OFTEN, Switches
 
 GIVEN = 0.004
 

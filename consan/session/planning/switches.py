@@ -1,7 +1,7 @@
-"""How long a thread of the program waits for the interpreter while a thread of consan's works beside it.
+"""How long a thread of the program waits for the interpreter while consan checks a launch beside it.
 
 A thread that wants the interpreter gets it after the switch interval, 5 ms as Python has it: each call that gives it up, as a launch does,
-may take so long while another thread computes. While consan's own threads check a launch or read a module the interval is shorter.
+may take so long while another thread computes. While a check runs the interval is shorter.
 """
 
 from __future__ import annotations
