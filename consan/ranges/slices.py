@@ -39,7 +39,7 @@ class Slice:
     def __init__(self, function: Function, stored: Mapping[int, int] | None = None, *, ranks: int = 1) -> None:
         if function.body is None:
             raise NotProven("it has no body", never=True)
-        self.function, self._ranks = function, ranks
+        self.function, self._together = function, functools.partial(together, function, ranks=ranks)
         self.parameters = tuple((parameter.name, parameter.nbytes) for parameter in function.params)
         self.stored = stored or NOTHING_STORED
         for instruction in function.instructions():
@@ -61,8 +61,8 @@ class Slice:
         self.words = tuple(dict.fromkeys(read_words))
         self.widths = {key: bits for steps in self.steps for step in steps for key, bits in step.widths()}
         self.repeated = self._repeated(graph)
-        self._narrow = {load.place for load in loads if load.bits != _WIDE}
-        self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
+        narrow = {load.place for load in loads if load.bits != _WIDE}
+        self.bases = {each: number for number, each in enumerate(self.words) if each not in narrow and self._may_be_base(each)}
 
     @functools.cached_property
     def _places(self) -> dict[str, int]:
@@ -98,9 +98,9 @@ class Slice:
         return uses, makes
 
     def _may_be_base(self, place: ParameterWord) -> bool:
-        """Whether a word may be a pointer: it is always read as a whole."""
+        """Whether a word may be a pointer, as far as its place tells."""
         whole = place.end - place.begin == _WIDE // 8 and place.end <= self.parameters[place.parameter][1]
-        return whole and place not in self._narrow and not any(each.overlaps(place) for each in self.words if each != place)
+        return whole and not any(each.overlaps(place) for each in self.words if each != place)
 
     def demand(self, bases: Sequence[int], parameters: Sequence[bytes]) -> None:
         """Take a pointer as a number from now on: the least of some, because a number is added to a pointer where both are."""
@@ -167,7 +167,7 @@ class Slice:
             access.is_asynchronous,
             None if access.size is None else _source(instruction, access.size),
             self._maps.box(instruction, access, lambda operand: _source(instruction, operand)),
-            together(self.function, instruction, access, self._ranks),
+            self._together(instruction, access),
         )
 
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:

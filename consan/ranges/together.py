@@ -22,7 +22,7 @@ _OF_ALL_RANKS: Final = ("sys",)
 _ELEMENTS: Final = {"16": 2, "32": 4, "64": 8}  # of a reduction by a copy, by the digits of their type
 
 
-def together(function: Function, instruction: Instruction, access: MemoryAccess, ranks: int = 1) -> Together | None:
+def together(function: Function, instruction: Instruction, access: MemoryAccess, *, ranks: int) -> Together | None:
     """The accesses that one may meet; None: none. `ranks`: of the launch, each on a device of its own."""
     if access.is_asynchronous:
         return Together(access.proxy, _copied(instruction)) if access.updates else None

@@ -174,8 +174,7 @@ BETWEEN_LAUNCHES: Final = {
     "no-host-release": Situation(
         "a release of .sys scope in {first_kernel} between {first_at} and the write of the flag at which the host looks: a narrower one"
         " publishes nothing for the host",
-        "put __threadfence_system() after {first_at} and before the flag is written, or make that write a release of .sys scope"
-        " (cuda::atomic_ref with cuda::thread_scope_system and cuda::memory_order_release)",
+        "put {sys_fence} after {first_at} and before the flag is written, or make that write a release of .sys scope",
         "the host has looked at a flag of {first_kernel}, but no release of .sys scope publishes the {first_role} at {first_at} before the"
         " flag is written: its code touches bytes that {first_kernel} may still use",
     ),
@@ -372,7 +371,7 @@ SCOPES: Final = {
     "host-scope": Situation(
         "a release of .sys scope in {first_kernel} between {first_at} and the write of the flag at which the host looks: the scope of the"
         " present fence excludes the host",
-        "put __threadfence_system() in place of the fence between {first_at} and the write of the flag",
+        "put {sys_fence} in place of the fence between {first_at} and the write of the flag",
         "the host has looked at a flag of {first_kernel}, but the fence between the {first_role} at {first_at} and the flag orders the two"
         " only for threads of the device",
     ),

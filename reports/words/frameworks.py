@@ -51,6 +51,12 @@ def _row(
     return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx, **named}
 
 
+def _fence(scope: str, cuda: str, triton: str = "") -> _Spellings:
+    """A fence. `triton`: how its users write the PTX."""
+    ptx = f"fence.acq_rel.{scope}"
+    return _row(cuda, cuda, ptx, f"cuda.{cuda[2:]} ({ptx})", ptx + triton, ptx, dsl=f"cute.arch.fence_acq_rel_{scope}() ({ptx})")
+
+
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
 _MBARRIER_WAIT = _row(
     "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity",
@@ -223,23 +229,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
     "grid_barrier": dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)")
     | {HELION: "hl.barrier() between the two loops over tiles", TILELANG: "T.sync_grid() between the two (cooperative launch)"}
     | {PALLAS: "a semaphore between the two (pl.semaphore_signal, pl.semaphore_wait)"},
-    "gpu_fence": _row(
-        "__threadfence()",
-        "__threadfence()",
-        "fence.acq_rel.gpu",
-        "cuda.threadfence() (fence.acq_rel.gpu)",
-        "fence.acq_rel.gpu (through tl.inline_asm_elementwise)",
-        "fence.acq_rel.gpu",
-        dsl="cute.arch.fence_acq_rel_gpu() (fence.acq_rel.gpu)",
-    ),
-    "cta_fence": _row(
-        "__threadfence_block()",
-        "__threadfence_block()",
-        "fence.acq_rel.cta",
-        "cuda.threadfence_block() (fence.acq_rel.cta)",
-        *["fence.acq_rel.cta"] * 2,
-        dsl="cute.arch.fence_acq_rel_cta() (fence.acq_rel.cta)",
-    ),
+    "gpu_fence": _fence("gpu", "__threadfence()", " (through tl.inline_asm_elementwise)"),
+    "cta_fence": _fence("cta", "__threadfence_block()"),
+    "sys_fence": _fence("sys", "__threadfence_system()"),
     "flag_release": _row(
         **dict.fromkeys(("cuda", "cute"), "cuda::atomic_ref with cuda::memory_order_release"),
         **dict.fromkeys(("gluon", "numba"), "atom.release"),

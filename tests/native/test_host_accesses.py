@@ -13,7 +13,6 @@ import pytest
 from planted import plant
 from test_stand_in import needs_nvcc, ran
 
-from consan.checker.compiled import concurrent_launches as rules
 from consan.libcuda import memory_calls
 from consan.libcuda.build import DRIVER
 from consan.session.comparing import program_streams
@@ -62,7 +61,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "self.chained or self.several",
         "the end",
     ),
-    "no flag of the host": (rules, "bool(flags.size) and", "not flags.size or", "a read of managed memory"),
+    "no flag of the host": (
+        program_streams,
+        "self.concurrent.flagged(touched)",
+        "Numbers(number for number, _ in self.concurrent.unfinished())",
+        "a read of managed memory",
+    ),
 }
 
 
@@ -141,7 +145,7 @@ def test_a_flag_that_no_release_for_the_host_comes_before(nvcc_built: Callable[[
     status, report = ran(nvcc_built(CODE.replace("__threadfence_system();", fence)))
     (finding,) = report.findings
     assert (status, finding.kind, finding.hazard, finding.situation) == (0, kind, "RAW", situation)
-    assert "__threadfence_system()" in finding.fix
+    assert "fence.acq_rel.sys" in finding.fix
 
 
 VARIABLE = """
