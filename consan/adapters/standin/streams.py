@@ -47,7 +47,9 @@ class Stream:
     @property
     def done(self) -> bool:
         """Whether all is over. The first answer may be no (`LaunchOrder.is_over`); once it is yes, the host knows it."""
-        return _is_over(self.order.before) and self.synchronize() is None
+        if is_over := _is_over(self.order.before):
+            self.synchronize()
+        return is_over
 
     def __enter__(self) -> Stream:
         self._outside.append(current_stream())
@@ -123,7 +125,9 @@ class Event:
     @property
     def done(self) -> bool:
         """Whether it is reached. The first answer may be no; once it is yes, the host knows it."""
-        return (self.reached is None or _is_over(self.reached.over)) and self.synchronize() is None
+        if is_over := self.reached is None or _is_over(self.reached.over):
+            self.synchronize()
+        return is_over
 
     def record(self, stream: Stream | None = None) -> None:
         """Record in a stream, or in the current one."""
