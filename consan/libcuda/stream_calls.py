@@ -83,9 +83,8 @@ def _query_stream(driver: StandInDriver, stream: int) -> None:
 
 def _query(driver: StandInDriver, over: Numbers) -> None:
     """A GPU may not be done with what the host asks for: the first question is answered so, and orders nothing."""
-    with driver.session.streams.lock:
-        if not driver.session.streams.concurrent.timeline.is_over(over):
-            raise CallFailed(calls.NOT_READY)
+    if not driver.session.streams.is_over(over):
+        raise CallFailed(calls.NOT_READY)
 
 
 @serves("Q Q I", "cuStreamWaitEvent")

@@ -98,7 +98,7 @@ class Slice:
         return uses, makes
 
     def _may_be_base(self, place: ParameterWord) -> bool:
-        """Whether a word may be a pointer, as far as its place tells."""
+        """Whether a word may be a pointer, by its place alone."""
         whole = place.end - place.begin == _WIDE // 8 and place.end <= self.parameters[place.parameter][1]
         return whole and not any(each.overlaps(place) for each in self.words if each != place)
 

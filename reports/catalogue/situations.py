@@ -76,7 +76,7 @@ FREEING: Final = (("tcgen05.ld", "tcgen05.dealloc"), ("tcgen05.st", "tcgen05.dea
 UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read
 OVERWRITTEN: Final = "lets the bytes be overwritten"  # in that of an arrival before a read
 IN_PLACE: Final = "on the same mbarrier in place of"  # in the fix of an arrival that is of another kind than it should be
-NEVER_FREED: Final = "nothing behind it tells the issuer that the bytes are free"  # in that of a read that was overtaken
+NEVER_FREED: Final = "nothing behind it signals to the issuer that the bytes are free"  # in that of a read that was overtaken
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
 
 

@@ -63,11 +63,16 @@ def never_freed(case: Case) -> Culprit:
     if wait is None or around is None or not around.repeats or not case.may_be_of_first(wait):
         return None
     behind = [point for point in around.after_second if same(point, around.before_second)]  # of the loop
-    announces = {each.place.ptx_line for each in case.signals if each.verb == "announce"}
+    announces = _announces(case)
     if any(_hands_back(point) and point.place.ptx_line not in announces for point in behind):
         return None
     of_cluster = case.first.block != case.second.block
     return wait, {"whole_barrier": case.words["cluster_barrier" if of_cluster else "cta_barrier"]}
+
+
+def _announces(case: Case) -> set[int]:
+    """The lines that announce bytes: arrivals of issuers."""
+    return {each.place.ptx_line for each in case.signals if each.verb == "announce"}
 
 
 def _hands_back(point: SyncPoint) -> bool:
@@ -92,7 +97,7 @@ def passing_wait_of_copies(case: Case) -> Culprit:
     wait = last_of(case.around.before_second, is_phase_wait)
     if wait is None or not (wait.always and case.around.repeats and case.inside) or case.finding.hazard != "WAW":
         return None
-    announces = {each.place.ptx_line for each in case.signals if each.verb == "announce"}
+    announces = _announces(case)
     freeing = (each for each in case.signals if each.verb == "arrive" and each.symbol == case.variable(wait) != "")
     arrival = next((SyncPoint(each.opcode, each.place) for each in freeing if each.place.ptx_line not in announces), None)
     if arrival is None or case.second.asynchronous is None or case.first.block != case.second.block:
@@ -182,7 +187,7 @@ _PASSING: Final = (
     " mbarrier comes round again, and not before ((step / stages) & 1 in a ring, the complement where the first wait is to pass), and"
     " with a count of all threads that arrive",
 )
-# Of a copy that comes too early though its issuer waits at an mbarrier, and readers arrive at one.
+# A copy comes too early: its issuer waits at an mbarrier, and readers arrive at one.
 REFILLS: Final = (
     (
         ("refilled-too-early",),

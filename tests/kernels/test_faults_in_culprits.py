@@ -58,7 +58,7 @@ FINDERS = {
     (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),
     (fence_before_wait,): ("cp_async_fence_before_wait", "the bytes may not be there yet"),
     (passing_wait_of_copies,): ("ring_parity_of_lap_in_structure", "has let the copy begin before the mbarrier.arrive"),
-    (never_freed,): ("cluster_gather_not_handed_back", "tells the issuer that the bytes are free"),
+    (never_freed,): ("cluster_gather_not_handed_back", "nothing behind it signals to the issuer that the bytes are free"),
     (freeing,): ("../blackwell/operand_freed_between_products", "has let the bulk load at"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),

@@ -141,10 +141,10 @@ def _deadlock(report: Any) -> Any:
 @pytest.mark.parametrize(("name", "source", "sentence", "fix"), CULPRITS, ids=[row[0] for row in CULPRITS])
 def test_the_culprit_is_named_with_its_line(name: str, source: str, sentence: str, fix: str) -> None:
     report = _racy(TWINS_FOLDER / f"{name}.cu", "cpu")
-    told = [finding for finding in report.findings if finding.accesses and finding.accesses[-1].role == CULPRIT]
+    named = [finding for finding in report.findings if finding.accesses and finding.accesses[-1].role == CULPRIT]
     text = render(report, notes=True)
-    assert told, text
-    finding = told[0]
+    assert named, text
+    finding = named[0]
     assert [access.role == CULPRIT for access in finding.accesses[:3]] == [False, False, True]
     assert source.lower() in _source(report, finding.accesses[2]).lower()
     assert sentence in finding.message

@@ -17,7 +17,7 @@ from consan.adapters.standin.context import current, current_stream, host_waits,
 from consan.adapters.standin.device import CUDARuntimeError
 from consan.backends.base import THREAD_STREAM
 from consan.session.comparing.program_streams import ProgramStream
-from consan.session.comparing.streams import Event as Reached, Numbers
+from consan.session.comparing.streams import Event as Reached
 
 _EDGE: Final = " (second.wait_event(first.record()))"
 
@@ -47,7 +47,8 @@ class Stream:
     @property
     def done(self) -> bool:
         """Whether all is over. The first answer may be no (`LaunchOrder.is_over`); once it is yes, the host knows it."""
-        if is_over := _is_over(self.order.before):
+        is_over: bool = current().session.streams.is_over(self.order.before)
+        if is_over:
             self.synchronize()
         return is_over
 
@@ -125,7 +126,8 @@ class Event:
     @property
     def done(self) -> bool:
         """Whether it is reached. The first answer may be no; once it is yes, the host knows it."""
-        if is_over := self.reached is None or _is_over(self.reached.over):
+        is_over: bool = self.reached is None or current().session.streams.is_over(self.reached.over)
+        if is_over:
             self.synchronize()
         return is_over
 
@@ -138,13 +140,6 @@ class Event:
         """Let the host wait."""
         if self.reached is not None:
             current().session.streams.host_waits_for(self.reached)
-
-
-def _is_over(over: Numbers) -> bool:
-    streams = current().session.streams
-    with streams.lock:
-        found: bool = streams.concurrent.timeline.is_over(over)
-    return found
 
 
 def get_current_stream(device_id: int = -1) -> Stream:

@@ -313,6 +313,11 @@ class ProgramStreams:
         with self.lock:
             self._host_knows(event.over)
 
+    def is_over(self, over: Numbers) -> bool:
+        """The answer to a question of the host (`LaunchOrder.is_over`)."""
+        with self.lock:
+            return self.concurrent.timeline.is_over(over)
+
     def _host_knows(self, over: Numbers) -> None:
         """All later launches are behind these; if there are several ranks, those of the one that runs."""
         timeline = self.concurrent.timeline

@@ -134,7 +134,7 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     everything: Numbers = NONE  # all that may still run
-    asked: Numbers = NONE  # of these, what the host has asked for, and was told to be running
+    asked: Numbers = NONE  # of these, those about which the host has had the answer that they run
     perhaps_over: Numbers = NONE  # what the host may know to be over, in a way that nobody sees
     count: int = 0  # of all launches
     recorded: int = 0  # their number when an event was recorded last, or was taken for one that stands for all so far

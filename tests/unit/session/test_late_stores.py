@@ -61,7 +61,7 @@ def test_a_store_is_kept_where_nothing_orders_it(between: str) -> None:
 
 @pytest.mark.parametrize(("found", "same"), [(100, True), (7, False)])
 def test_a_used_atomic_reads_in_its_place(found: int, same: bool) -> None:
-    """What another thread has stored in between ends the run."""
+    """A store of another thread in between ends the run."""
     text = _kernel("").replace(STORE, f"atom.global.cas.b32 %r2, [%rd1], {100}, 1; st.relaxed.gpu.global.u32 [%rd1+64], %r2;")
     late = late_stores(parse(text), {8}, between_ctas=True, looks={9})
     assert late is not None
