@@ -314,6 +314,30 @@ def test_gather4_and_scatter4(seed: int) -> None:
             np.testing.assert_array_equal(device.machine.view(address, np.uint32, 80).reshape(10, 8), expected)
 
 
+# Words of f32 -> what a load to tf32 leaves: below, at and above the middle of two neighbours, a carry into the exponent, small numbers.
+TF32 = {
+    0x3F800FFF: 0x3F800000,
+    0x3F801000: 0x3F800000,
+    0x3F801001: 0x3F802000,
+    0x3F803000: 0x3F804000,
+    0xBFFFF000: 0xC0000000,
+    0x7F7FFFFF: 0x7F800000,
+    0x00001001: 0x00002000,
+    0x80000FFF: 0x80000000,
+    0x7F800000: 0x7F800000,
+    0xFF800001: 0xFF800001,
+    0x7FC01234: 0x7FC01234,
+}
+
+
+def test_loads_round_to_tf32() -> None:
+    """To the nearest, ties to even: not documented, and as GPUs do. Elements outside the tensor are filled."""
+    words = np.array([*TF32] + [0] * (16 - len(TF32)), np.uint32)
+    case = Case(LOAD, words.reshape(1, 16), "tf32")
+    assert case.launch(case.tiled((1, 32)), (0, 0), 128).completed
+    assert case.shared[:128].view(np.uint32).tolist() == [*TF32.values()] + [0] * (32 - len(TF32))
+
+
 # What is refused or wrong ---------------------------------------------------------------------------------------------------
 
 
@@ -371,16 +395,17 @@ def test_a_copy_that_starts_within_16_bytes_of_a_row_ends_the_launch(copy: str) 
 
 
 @pytest.mark.parametrize(
-    ("more", "what"),
+    ("copy", "more", "what"),
     [
-        ({"dtype": "tf32"}, "elements of type tf32"),
-        ({"interleave": 16}, "an interleaved tensor map"),
-        ({"swizzle": 128}, "rows of 64 bytes with a swizzle of 128 bytes"),
+        (LOAD, {"dtype": "tf32.ftz"}, "a read of elements of type tf32.ftz"),
+        (STORE, {"dtype": "tf32"}, "a write of elements of type tf32"),
+        (LOAD, {"interleave": 16}, "an interleaved tensor map"),
+        (LOAD, {"swizzle": 128}, "rows of 64 bytes with a swizzle of 128 bytes"),
     ],
 )
-def test_what_is_not_known_is_refused_with_its_place(more: dict[str, Any], what: str) -> None:
+def test_what_is_not_known_is_refused_with_its_place(copy: str, more: dict[str, Any], what: str) -> None:
     dtype = more.pop("dtype", "u32")
-    case = Case(LOAD, tensor((3, 8, 64), "u32"), dtype)
+    case = Case(copy, tensor((3, 8, 64), "u32"), dtype)
     data = case.tiled((1, 4, 16), **more)
     with pytest.raises(UnsupportedInstruction, match=rf"cp.async.bulk.tensor.*line \d+.*{what}"):
         case.launch(data, (0, 0, 0), 256)

@@ -7,8 +7,8 @@ A load fills elements outside the tensor and completes the whole box on its mbar
 
 The launch ends like a trap on a map that no driver would write, a map whose rank or mode is not the instruction's, an innermost coordinate
 that is not on a multiple of 16 bytes, and a store that starts at a negative coordinate. Refused, because their effect is not
-documented: element types that a copy rounds or flushes (tf32, f32.ftz), and all that tensor_boxes.py refuses.
-The NaN that fills is not documented either; here it is Hopper's, 0x7ff7 in every 16 bits.
+documented: stores of tf32, types that flush (tf32.ftz, f32.ftz), and all that tensor_boxes.py refuses.
+Not documented either, and as GPUs do: the NaN that fills, 0x7ff7 in every 16 bits; a load rounds to tf32 to the nearest, ties to even.
 
 Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
@@ -51,7 +51,8 @@ _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
 _ROW_START: Final = 16
 _NAN: Final = int(OOB_NAN) * 0x0001000100010001
-_ROUNDED: Final = frozenset(("f32.ftz", "tf32", "tf32.ftz"))
+_FLUSHED: Final = frozenset(("f32.ftz", "tf32.ftz"))
+_ROUNDED: Final = "tf32"
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
 _ORDERED: Final = {word: word for word in ("u32", "s32", "u64", "s64", "f16", "bf16")}
@@ -103,9 +104,9 @@ class Tensor:
         starts = np.stack([per_lane(coordinate, lanes) for coordinate in self.coordinates], 1).tolist()
         offsets = np.stack([per_lane(offset, lanes) for offset in self.offsets], 1).tolist() if self.offsets else [[]] * len(lanes)
         each = zip(lanes.tolist(), data, starts, offsets, strict=True)
-        return [self._items(lane, self._map(lane, bits), start, offset, access) for lane, bits, start, offset in each]
+        return [self._items(lane, self._map(lane, bits, access), start, offset, access) for lane, bits, start, offset in each]
 
-    def _map(self, lane: int, data: bytes) -> TensorMapInfo:
+    def _map(self, lane: int, data: bytes, access: str) -> TensorMapInfo:
         try:
             info = read_map(data)
         except TensorMapError as error:
@@ -115,8 +116,8 @@ class Tensor:
             raise self._trap(lane, f"the tensor map is a {kind} one of {info.rank} dimensions")
         if info.address % 16:
             raise self._trap(lane, f"the tensor map's address, {info.address:#x}, is not a multiple of 16")
-        if info.dtype in _ROUNDED:
-            raise self.context.unsupported(f"elements of type {info.dtype}")
+        if info.dtype in _FLUSHED or (info.dtype == _ROUNDED and access != "read"):
+            raise self.context.unsupported(f"a {access} of elements of type {info.dtype}")
         return info
 
     def _trap(self, lane: int, message: str) -> LaneError:
@@ -161,6 +162,13 @@ class Tensor:
             )
 
 
+def _tf32(words: Array) -> Array:
+    """Words of f32, with 10 bits of mantissa: to the nearest, ties to even. Infinities and NaN stay as they are."""
+    finite = (words & np.uint32(0x7F800000)) != 0x7F800000
+    rounded = (words + (np.uint32(0xFFF) + ((words >> np.uint32(13)) & np.uint32(1)))) & np.uint32(0xFFFFE000)
+    return np.where(finite, rounded, words)
+
+
 @dataclass(frozen=True, eq=False)
 class Items:
     """The elements of one box: items of global memory, and which places of the box they are for."""
@@ -177,12 +185,15 @@ class Items:
 
     def load(self) -> Array:
         """The current values of the box, with fill values outside the tensor."""
+        found = self.view[self.index]
+        if self.info.dtype == _ROUNDED:
+            found = _tf32(found)
         if len(self.index) == len(self.inside):
-            return self.view[self.index]
+            return found
         dtype = self.view.dtype
         fill = _NAN if self.info.oob == "nan" else 0
         data = np.full(len(self.inside), fill & int(np.iinfo(dtype).max), dtype)
-        data[self.inside] = self.view[self.index]
+        data[self.inside] = found
         return data
 
     def store(self, data: Array) -> None:
