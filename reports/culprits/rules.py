@@ -379,7 +379,7 @@ _SCOPES: Final = (
 )
 _GLOBAL: Final = (
     (
-        ("no-synchronisation", "no-synchronisation/WAW"),
+        ("no-synchronisation", "no-synchronisation/WAW", "released-before"),
         ends_early,
         "the {culprit} at {culprit_at} waits for the counter to which each CTA adds at {arrival_at}, and has ended before the other CTA"
         " has added its own: the value that it waits for is too small",

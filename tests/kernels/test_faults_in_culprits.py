@@ -66,7 +66,7 @@ FINDERS = {
     (not_waited_for,): ("mbarrier_arrival_not_waited", "does not wait for that phase"),
     (wait_of_another,): ("mbarrier_warp_waits", "does not execute the mbarrier.try_wait"),
     (waits_for_own,): ("cp_async_waits_for_own", "waits for the groups of its own thread only, and no barrier comes after it"),
-    (ends_early,): ("grid_barrier_one_too_few", "has ended before the other CTA has added its own"),
+    (ends_early,): ("grid_barrier_goal_too_low", "has ended before the other CTA has added its own"),
     (late_cluster_wait,): ("cluster_read_before_split_wait", "comes only after the read"),
     (unfenced,): ("wgmma_filled_no_fence", "orders the threads only"),
 }

@@ -443,7 +443,7 @@ RULES = {
         "edges.hpp",
         "if (flags_[number].again) continue;",
         "",
-        "data_of_a_sequence_lock@11",
+        "sequence_lock_overtaken@2",
         False,
     ),
     "flags: an order that fits is better than a guess": (
@@ -543,7 +543,7 @@ RULES = {
     "R-MO2: in step": ("flags.hpp", "(polled || next.polls)", "true", "crossed_stores_in_shared", True),
     "R-MO2: in step, polls": ("flags.hpp", "(polled || next.polls)", "false", "crossed_polls_in_shared", False),
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
-    "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
+    "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "search_ended_by_others", False),
     "R-MO2: polls": ("flags.hpp", "bool again = repeated", "bool again = false && repeated", "crossed_polls", False),
     "R-MO2: polls with other looks": ("flags.hpp", "!all_[at].polls || !looks", "true || !looks", "crossed_polls_handed_on", False),
     "R-GM6: fences of a CTA": ("launch.hpp", "cta_sc_ |= near", "cta_sc_ |= false && near", "fence_of_lanes_too_early", False),
