@@ -211,6 +211,7 @@ class Finding:
     suppressed: Suppressed | None = None  # by what, if it does not count
     tests: tuple[str, ...] = ()  # the tests of a pytest run that showed it
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
+    cause: str = ""  # the rule about culprits that its words come from, such as "never-freed"
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
     seed: int | None = None  # of the schedule that shows it, where that of the run does not
     unoptimized: bool = False  # only the kernel as it is compiled without optimisation shows it

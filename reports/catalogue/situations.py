@@ -73,10 +73,11 @@ SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completio
 UNPUBLISHED_TO_PEER: Final = "init-not-published-to-peer"
 FREED_EARLY: Final = "tensor-freed-early"  # a dealloc that nothing orders behind what a warp does in the cells
 FREEING: Final = (("tcgen05.ld", "tcgen05.dealloc"), ("tcgen05.st", "tcgen05.dealloc"))
-UNWRITTEN: Final = "no instruction of this kernel writes"  # in the message of a read
-OVERWRITTEN: Final = "lets the bytes be overwritten"  # in that of an arrival before a read
-IN_PLACE: Final = "on the same mbarrier in place of"  # in the fix of an arrival that is of another kind than it should be
-NEVER_FREED: Final = "nothing behind it signals to the issuer that the bytes are free"  # in that of a read that was overtaken
+# Causes: the rules of consan.reports.culprits that other rules look for.
+UNWRITTEN: Final = "unwritten"  # no instruction writes the bytes
+RELEASED_EARLY: Final = "released-early"  # an arrival before the read lets the bytes be overwritten
+ISSUED_ONLY: Final = "issued-only"  # an arrival is of another kind than it should be
+NEVER_FREED: Final = "never-freed"  # nothing signals to the issuer of copies that the bytes are free
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
 
 

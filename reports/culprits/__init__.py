@@ -84,6 +84,7 @@ def _blamed(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, M
     return replace(
         finding,
         accesses=(*finding.accesses, access),
+        cause=rule.cause,
         message=f"{finding.message}; {frameworks.tidy(rule.sentence.format_map(words))}",
         fix=frameworks.tidy(rule.fix.format_map(to_change)) + frameworks.advice(framework, finding.kind),
     )

@@ -99,6 +99,11 @@ class CulpritRule:
     sentence: str
     fix: str
 
+    @property
+    def cause(self) -> str:
+        """Its name in a finding."""
+        return self.find.__qualname__.partition(".")[0].replace("_", "-")  # of the function that made it, too
+
 
 # --- names -------------------------------------------------------------------------------------------------------------
 

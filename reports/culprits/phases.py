@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.catalogue.situations import IN_PLACE, NEVER_FREED, TENSOR_OPERATIONS
+from consan.reports.catalogue.situations import TENSOR_OPERATIONS
 from consan.reports.culprits.cases import Case, Culprit, first_of, is_arrival, is_phase_wait, is_release, last_of, named, same
 from consan.reports.source.names import variable_name
 from consan.reports.words.wording import place_of
@@ -205,7 +205,7 @@ OVERTAKEN_WAITS: Final = (
     (
         ("not-waited", "refilled"),
         never_freed,
-        f"the {{culprit}} at {{culprit_at}} may be for an earlier copy: {NEVER_FREED}",
+        "the {culprit} at {culprit_at} may be for an earlier copy: nothing behind it signals to the issuer that the bytes are free",
         "let every thread that executes {second_at} arrive behind it ({arrive}), and let the issuer of {first_at} wait for that before the"
         " next copy; or put {whole_barrier} after {second_at}, which both pass in each round",
     ),
@@ -216,7 +216,7 @@ OTHER_WAITS: Final = (
         tuple(f"{of}{name}" for of in ("", "tensor-") for name in ("not-waited", "waited-no-barrier", "not-committed")),
         issued_only,
         "the {culprit} at {culprit_at}, for which the thread of (2) waits, comes when the {first_role} is issued, not when it is complete",
-        f"use {{tracking}} {IN_PLACE} the {{culprit}} at {{culprit_at}}",
+        "use {tracking} on the same mbarrier in place of the {culprit} at {culprit_at}",
     ),
     (
         ("not-waited", "tensor-not-waited", "tensor-waited-no-barrier"),

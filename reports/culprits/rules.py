@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.catalogue.situations import OVERWRITTEN, SIGNALLED_COPY
+from consan.reports.catalogue.situations import SIGNALLED_COPY
 from consan.reports.culprits.cases import CulpritRule, is_arrival, is_phase_wait
 from consan.reports.culprits.finders import (
     arrives_only,
@@ -98,7 +98,7 @@ _RACES: Final = (
     (
         ("no-barrier", "refilled-too-early"),
         released_early,
-        f"the {{culprit}} at {{culprit_at}} comes before the {{reader_role}} at {{reader_at}}, and {OVERWRITTEN}",
+        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
@@ -266,7 +266,7 @@ _WAITS: Final = (
     (
         ("refilled",),
         released_early,
-        f"the {{culprit}} at {{culprit_at}} comes before the {{reader_role}} at {{reader_at}}, and {OVERWRITTEN}",
+        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
     ),
     (("refilled",), heard_by_nobody, *_UNHEARD),

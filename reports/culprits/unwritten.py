@@ -54,8 +54,9 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "", bar
     found = others
     reads = f"the {reader.role} at {at} {f'copies {copied:,} bytes of {variable}' if copied else f'reads {reader.name}'}"
     if not found.places:
-        message = f"{reads}, and {UNWRITTEN} {variable}"
-        return replace(finding, message=message, fix=f"write {variable} before {published or at}, or let {at} read another array")
+        message = f"{reads}, and no instruction of this kernel writes {variable}"
+        fix = f"write {variable} before {published or at}, or let {at} read another array"
+        return replace(finding, message=message, fix=fix, cause=UNWRITTEN)
     stores = f"{variable} is written at {_listed(found)}"
     if copied:
         message = f"{reads}, and nothing in this CTA has written some of them, such as {reader.name}; {stores}"

@@ -157,6 +157,7 @@ def finding_to_json(finding: Finding) -> Json:
         "policy": finding.policy,
         "suppressed": vars_of(finding.suppressed) if finding.suppressed else None,
         **({"situation": finding.situation} if finding.situation else {}),
+        **({"cause": finding.cause} if finding.cause else {}),
         **({"tests": list(finding.tests)} if finding.tests else {}),
         **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
         **({"seed": finding.seed} if finding.seed is not None else {}),

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import BELOW_FENCE, CHECKED, OVERWRITTEN, SIGNALLED_COPY, UNWRITTEN, UPDATE
+from consan.reports.catalogue.situations import BELOW_FENCE, CHECKED, RELEASED_EARLY, SIGNALLED_COPY, UNWRITTEN, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -195,7 +195,7 @@ def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
     updates; a wait for a group of copies is wrong where the program has an mbarrier for them; zeros are not what nobody writes; a read
     that comes after a barrier behind its own arrival may get the next value.
     """
-    unwritten = UNWRITTEN in finding.message and any(step.instruction.startswith("zeros in ") for step in fix.steps)
+    unwritten = finding.cause == UNWRITTEN and any(step.instruction.startswith("zeros in ") for step in fix.steps)
     lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
     grouped = finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps)
     return lost or unwritten or grouped or _reads_later(fix, finding)
@@ -203,7 +203,7 @@ def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
 
 def _reads_later(fix: VerifiedFix, finding: Finding) -> bool:
     """Whether threads meet between an arrival that lets others overwrite bytes and the read of these, and neither is moved."""
-    early = finding.culprit if OVERWRITTEN in finding.message and all(step.action == "add" for step in fix.steps) else None
+    early = finding.culprit if finding.cause == RELEASED_EARLY and all(step.action == "add" for step in fix.steps) else None
     return early is not None and any(
         step.file == early.file and step.instruction.startswith(_WAITS) and early.line < step.line + (step.where == "after") <= read.line
         for step in fix.steps

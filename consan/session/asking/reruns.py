@@ -39,7 +39,7 @@ from consan.checker.repairs.whole_barriers import barriers_for, own_barrier, own
 from consan.dataclass import dataclass
 from consan.instrument.findings import KINDS
 from consan.instrument.ptx import Module
-from consan.reports.catalogue.situations import IN_PLACE, LAPPED
+from consan.reports.catalogue.situations import ISSUED_ONLY, LAPPED
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.source.patches import fixed
 from consan.reports.source.places import waiting_places
@@ -232,7 +232,7 @@ class Reruns:
         lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
         seen: set[object] = set()
         whole = [fix for fix in replayed if self._is_whole(fix) and not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
-        moves_one = own_words(finding).startswith("move the ") or IN_PLACE in own_words(finding)  # it is the better repair
+        moves_one = own_words(finding).startswith("move the ") or finding.cause == ISSUED_ONLY  # it is the better repair
         short = [fix for fix in named if not any(COUNTED in step.instruction for step in fix.steps)]
         heard = [fix for fix in listed if any(step.instruction == AT_EACH_CTA for step in fix.steps)]
         first = (short, lines, named, whole) if moves_one else (whole, heard, short, lines, named)

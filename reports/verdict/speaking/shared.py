@@ -136,12 +136,12 @@ def places(root: Finding, finding: Finding) -> bool:
 
 def places_handed_back(root: Finding, finding: Finding) -> bool:
     """Both places, and a read that is followed by a signal to whoever refills the bytes."""
-    return places(root, finding) and NEVER_FREED not in root.message
+    return places(root, finding) and root.cause != NEVER_FREED
 
 
 def places_never_freed(root: Finding, finding: Finding) -> bool:
     """Both places, and a read that is followed by no such signal."""
-    return places(root, finding) and NEVER_FREED in finding.message
+    return places(root, finding) and finding.cause == NEVER_FREED
 
 
 def place_of_peer(root: Finding, finding: Finding) -> bool:

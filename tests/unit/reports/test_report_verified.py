@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from consan.reports.catalogue.situations import OVERWRITTEN
+from consan.reports.catalogue.situations import ISSUED_ONLY, NEVER_FREED, RELEASED_EARLY
+from consan.reports.culprits.rules import RULES
 from consan.reports.model import CULPRIT, Access, Finding, FixStep, VerifiedFix
 from consan.reports.words.frameworks import CUDA, CUTE_DSL, GLUON, PALLAS, PTX, TILELANG, TRITON, WARP, advice
 from consan.reports.words.verified import NOT_NAMED, misses_cause, names, order_of, spelling, turn_of, with_fix, with_whole_fixes
@@ -142,7 +143,7 @@ def test_no_barrier_between_an_arrival_and_a_later_read_is_a_fix() -> None:
         Access(role, op, file="dir/k.cu", line=line)
         for role, op, line in (("write", "st", 3), ("read", "ld", 9), (CULPRIT, "bar.arrive", 6))
     ]
-    early = Finding("data-race", "k", message=f"the bar.arrive at k.cu:6 {OVERWRITTEN}", accesses=tuple(sides))
+    early = Finding("data-race", "k", cause=RELEASED_EARLY, accesses=tuple(sides))
 
     def misses(*steps: FixStep) -> bool:
         return misses_cause(VerifiedFix(steps), early)
@@ -153,7 +154,7 @@ def test_no_barrier_between_an_arrival_and_a_later_read_is_a_fix() -> None:
     assert misses(step("add", barrier, "before", 9), step("add", barrier, "after", 9))
     assert not misses(step("move", "bar.arrive", "after", 9), step("add", "bar.warp.sync 0xffffffff", "before", 9))
     assert not misses(step("add", "fence.acq_rel.cta", "before", 9))
-    assert not misses_cause(VerifiedFix((step("add", barrier, "before", 9),)), replace(early, message="another cause"))
+    assert not misses_cause(VerifiedFix((step("add", barrier, "before", 9),)), replace(early, cause="another"))
 
 
 def test_a_place_before_a_branch() -> None:
@@ -167,3 +168,7 @@ def test_a_place_before_a_branch() -> None:
 def test_a_count_is_that_of_the_words(count: int, *, named: bool) -> None:
     text = "initialise bar with 4 at k.cu:9; else let 124 more arrive at k.cu:12"
     assert names(text, VerifiedFix((step("alter", f"mbarrier.init.b64 with a count of {count}", "at", 9),))) is named
+
+
+def test_the_causes_that_are_looked_for_are_rules_about_culprits() -> None:
+    assert {RELEASED_EARLY, ISSUED_ONLY, NEVER_FREED} <= {rule.cause for rule in RULES}

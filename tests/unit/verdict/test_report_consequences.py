@@ -114,7 +114,7 @@ FREED_UNWAITED = replace(FREED_UNSEEN, situation="tensor-waited-no-barrier")
 SHARED_BY_COUNTS = replace(SHARED_ID, fix="a fence", count=9)
 UNPUBLISHED = replace(INIT, situation="init-not-published-to-peer", accesses=(at("initialisation", 10), at("read", 11, **HERE)))
 OVERTAKEN = replace(REFILL_OF_UNHEARD, fix="free it", count=1)
-READ_OF_REFILL = replace(UNHEARD, fix="a fence", count=9, message=NEVER_FREED)
+READ_OF_REFILL = replace(UNHEARD, fix="a fence", count=9, cause=NEVER_FREED)
 
 INDEX = replace(RACE, accesses=RACE.pair, value=RacingValue("address", (UsedAt("k.cu", 17, 170),), (170,)))
 AT_INDEX = Finding("data-race", "k", situation="same-site@one-store", fix="a fence", count=100, accesses=(at("write", 17), at("write", 17)))
