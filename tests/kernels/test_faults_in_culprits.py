@@ -32,10 +32,11 @@ from consan.reports.culprits.phases import (
     late_phase_wait,
     never_freed,
     other_mbarrier,
+    passing_wait,
     passing_wait_of_copies,
     phase_in_loop,
 )
-from consan.reports.decoding import branches
+from consan.reports.decoding import branches, implied_commits
 from consan.reports.waiting import signals
 from consan.reports.words import ordering
 
@@ -57,6 +58,7 @@ FINDERS = {
     (other_mbarrier,): ("bulk_load_other_waited", "waits for another mbarrier, ready"),
     (issued_only,): ("../blackwell/arrived_at_issue", "comes when the tcgen05.mma is issued, not when it is complete"),
     (fence_before_wait,): ("cp_async_fence_before_wait", "the bytes may not be there yet"),
+    (passing_wait,): ("mbarrier_count_of_one_warp", "has let the copy begin before the"),
     (passing_wait_of_copies,): ("ring_parity_of_lap_in_structure", "has let the copy begin before the mbarrier.arrive"),
     (never_freed,): ("cluster_gather_not_handed_back", "nothing behind it signals to the issuer that the bytes are free"),
     (freeing,): ("../blackwell/operand_freed_between_products", "has let the bulk load at"),
@@ -139,6 +141,10 @@ def _copies_of_one_mbarrier_only(patch: pytest.MonkeyPatch) -> None:
     plant(patch, signals, " or _of_copies(awaited, signals)", "")
 
 
+def _no_commit_is_implied(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, implied_commits, "if is_copy and", "if False and")
+
+
 def _says(twin: str, sentence: str) -> None:
     (report,) = test_culprits._racy(twin)
     assert sentence in f"{report.findings[0].message} {report.findings[0].fix}"
@@ -161,6 +167,7 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
     ),
     "a loop that is unrolled": (_no_loop_is_unrolled, lambda _: _says("scan_write_behind_loop", "put __syncthreads() after the read")),
     "copies that are counted twice": (_copies_of_one_mbarrier_only, lambda _: _says("deadlock_copies_counted_in_ring", "arrive.noinc")),
+    "a wait for all commits": (_no_commit_is_implied, lambda _: _says("cp_async_waited_all_late", "its own thread only")),
     "a widened index": (_no_widened_index, lambda _: test_culprits.test_a_branch_on_a_widened_index_is_decided()),
     "each reader updates": (_each_reader_updates, lambda _: test_culprits.test_one_thread_that_writes_loses_no_update()),
     "an update of its own has one barrier": (

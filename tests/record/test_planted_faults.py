@@ -59,6 +59,7 @@ RULES = {
     "copies: groups in flight": ("copies.hpp", "own.retired = own.commits - pending;", "own.retired = own.commits;", "cp_async_off_by_one", True),
     "copies: commits": ("copies.hpp", "if (own.commits <= (u64)own.retired + pending) return;", "++own.commits;", "cp_async_wait_before_commit", True),
     "copies: sources": ("completions.hpp", "return copies_.any_end(of.thread, of.group, of.number, f);", "return true;", "cp_async_source_overwritten", True),
+    "operations: sources at the exit": ("operations.hpp", "owner(each).read > each.group;", "owner(each).retired > each.group;", "bulk_store_at_exit", False),
     "copies: at the exit": ("rules.hpp", "        copies_.exit(thread);\n", "", "cp_async_at_exit", True),
     "copies: initialise": ("shared_rules.hpp", "seals_.copy(thread);\n        initialised_.add(access);", "seals_.copy(thread);", "cp_async_sizes", False),
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),

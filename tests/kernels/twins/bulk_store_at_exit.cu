@@ -15,7 +15,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         bulk_store(out, tile, sizeof tile);  /*@store*/
         bulk_commit();
 #ifndef RACY
-        bulk_wait<0>();
+        bulk_wait_read<0>();
 #endif
     }
 }

@@ -53,6 +53,18 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[[], None]]] = {
         "if False and",
         lambda: test_wording.test_the_scope_that_is_asked_for_includes_the_other_cta("wait-scope", None, ".gpu"),
     ),
+    "an initialisation for peers": (
+        wording,
+        'situation == "init-not-published" and',
+        "False and",
+        lambda: test_wording.test_an_initialisation_is_published_to_who_uses_it(1, "put cluster.sync()"),
+    ),
+    "columns that are freed": (
+        wording,
+        'situation == "tensor-no-barrier" and',
+        "False and",
+        lambda: test_wording.test_columns_that_are_freed_before_a_load_is_over("tcgen05.ld", True),
+    ),
 }
 
 

@@ -165,3 +165,18 @@ def test_nobody_is_told_to_wait_at_the_mbarrier_of_another_cta(rank: int, words:
 def test_the_scope_that_is_asked_for_includes_the_other_cta(situation: str, rank: int | None, scope: str) -> None:
     accesses = (replace(samples.WRITE, cluster_rank=rank), replace(samples.READ, block=(1, 0, 0), cluster_rank=rank))
     assert f"at {scope} scope" in describe(Finding("scope", "k", accesses=accesses), situation).missing
+
+
+@pytest.mark.parametrize(("rank", "asked_for"), [(1, "put cluster.sync()"), (0, "put __syncthreads()")])
+def test_an_initialisation_is_published_to_who_uses_it(rank: int, asked_for: str) -> None:
+    """By the barrier of the cluster, where another CTA than that of the initialisation uses the mbarrier."""
+    accesses = (replace(samples.WRITE, role="initialisation", cluster_rank=0), replace(samples.READ, role="arrival", cluster_rank=rank))
+    finding = describe(Finding("barrier-misuse", "k", accesses=accesses), "init-not-published")
+    assert asked_for in finding.fix
+
+
+@pytest.mark.parametrize(("first", "freed"), [("tcgen05.ld", True), ("tcgen05.mma", False)])
+def test_columns_that_are_freed_before_a_load_is_over(first: str, freed: bool) -> None:
+    accesses = (replace(samples.READ, role=first), replace(samples.WRITE, role="tcgen05.dealloc"))
+    message = describe(Finding("data-race", "k", hazard="WAR", accesses=accesses), "tensor-no-barrier").message
+    assert ("can free" in message) is freed
