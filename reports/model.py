@@ -1,7 +1,6 @@
 """The results of a run: frozen dataclasses that mirror `consan.report/1` (reports/schema).
 
-Their content is decided in `reports/verdict`: which findings are equal and which of them speaks, the verdict, the exit status. Renderers
-print and decide nothing.
+`reports/verdict` decides their content: which findings are equal, which one speaks, verdict, exit status. Renderers decide nothing.
 
 Conventions of the fields, for programs that read the JSON:
 
