@@ -154,9 +154,10 @@ FIXES = [
     ("cp_async_off_by_one", "with cp.async.wait_group 1 "),
     ("bulk_store_no_proxy_fence", "with fence.proxy.async after bulk_store_no_proxy_fence.cu:"),
     ("cluster_wait_cta_scope", " of a wider scope (.cluster) at "),
+    ("cluster_halo_arrives_early", "with barrier.cluster.arrive.aligned moved after"),
     ("relaxed_message_in_shared", "with fence.acq_rel.cta (__threadfence_block()) before"),
     ("mbarrier_relaxed_arrive", "with mbarrier.arrive.release.cta.shared::cta.b64 at"),
-    ("mbarrier_copies_arrive_early", "with cp.async.mbarrier.arrive.noinc.shared::cta.b64 moved after the write at"),
+    ("mbarrier_copies_arrive_early", "with cp.async.mbarrier.arrive.noinc.shared::cta.b64 moved after the asynchronous copy at"),
     ("bulk_store_arrive_before_fill", "and with mbarrier.arrive.shared::cta.b64 moved after the write at"),
     ("mbarrier_one_lane_waits", "with bar.warp.sync 0xffffffff (__syncwarp()) before"),
 ]

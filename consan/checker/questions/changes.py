@@ -136,9 +136,12 @@ class EventPlaces:
         return change
 
     def _neighbour(self, spot: Spot, holds: Callable[[effects.Effect], bool], step: int) -> Spot | None:
-        """The next event of a kind, the last of several in a row. Words are those of one block, so an event that has some stays there."""
+        """The next event of a kind, the last of several in a row, also behind a condition's block.
+
+        Words are those of one block, so an event that has some stays there.
+        """
         number = spot[0]
-        numbers = [number] if self[spot].has_words else [number, number + step]
+        numbers = [number] if self[spot].has_words else [number, number + step, number + 2 * step]
         spots = [(each, at) for each in numbers if each in self.templates for at in range(len(self.templates[each].events))]
         behind = [each for each in spots if (each > spot if step > 0 else each < spot) and holds(self[each])]
         if not behind:

@@ -115,6 +115,7 @@ class Repairs(PhaseForms):
             yield from self._at_all(WARP_BARRIER)
             yield from self.around(WARP_BARRIER)
         if self.clusters:
+            yield from self.moved_across(effects.ClusterBarrierArrive)
             yield from self.at_accesses(CLUSTER)
         yield from self.arrivals_moved()
         yield from self.moved_across(effects.CtaBarrier)

@@ -22,6 +22,7 @@ from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
+from consan.reports.records.roles import action_of, role_of_site
 from consan.reports.source.places import located
 from consan.reports.source.variables import Layout
 from consan.reports.words.verified import spelling, turn_of
@@ -104,7 +105,7 @@ def described(
 
 def _step(step: RepairStep, sites: Mapping[int, Site], framework: str) -> model.FixStep:
     site = sites[step.site]
-    at = "" if step.whole else f"the {site.access if site.access in ('read', 'write') else site.opcode}"
+    at = "" if step.whole else f"the {_deed(site)}"
     place, own = located(site), _outermost(sites[step.own or step.site])
     if step.whole and site.inlined:
         place |= {"file": site.inlined[-1].file, "line": site.inlined[-1].line}
@@ -113,6 +114,11 @@ def _step(step: RepairStep, sites: Mapping[int, Site], framework: str) -> model.
         spelling(framework, step.instruction), own.line if step.action != "add" and own.file == place["file"] else 0,
         _is_of_condition(site.opcode),
     )  # fmt: skip
+
+
+def _deed(site: Site) -> str:
+    action = action_of(site)
+    return role_of_site(site, action) if action is not None or site.access in ("read", "write") else site.opcode
 
 
 def _is_of_condition(opcode: str) -> bool:
