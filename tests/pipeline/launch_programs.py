@@ -51,6 +51,18 @@ def residual(how: int) -> consan.Report:
     return live.report
 
 
+def looked_up(edge: bool) -> consan.Report:
+    """The report of a launch, and of one in another stream whose threads all read four words: the first one writes the last of them."""
+    with program() as (run, live):
+        x, table, y = floats(), floats(256), floats()
+        run("first_layer", [x, table[3:131]])
+        if edge:
+            run.other.wait(run.stream)
+        run("look_up", [table, y], stream=run.other)
+        assert (y == 5).all()
+    return live.report
+
+
 def floats(count: int = 128) -> Any:
     return np.ones(count, np.float32)
 

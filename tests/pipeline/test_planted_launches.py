@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launch_programs import floats, program, situations
+from launch_programs import floats, looked_up, program, situations
 from planted import Plant, break_checker, plant
 
 from consan.checker.compiled import concurrent_launches as checked, replay
@@ -85,6 +85,13 @@ def halves() -> Any:
     return [(each.situation, each.count) for each in live.report.findings]
 
 
+def short_of_room() -> Any:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(grid, "MOST_CONCURRENT", 300)
+        report = looked_up(edge=False)
+    return situations(report), report.verdict, [each.count for each in report.findings]
+
+
 # What is replaced by what in a file of the checker, and what shows it.
 OF_THE_CHECKER = {
     "a thread's own wait": ("retained.hpp", "if (known == waited_) return known;", "return 0;", lambda: dependent(False)),
@@ -95,6 +102,8 @@ OF_THE_CHECKER = {
         lambda: dependent(False),
     ),
     "CTAs that share nothing": ("launch.hpp", "!grid_.retained.wanted() && ", "", lambda: dependent(True)),
+    "reads stand for others": ("retained.hpp", "++known->value;", "full_ = true;", short_of_room),
+    "reads that others stand for": ("retained.hpp", "++known->value;", ";", short_of_room),
     "the launch has waited": ("retained.hpp", "waited_ |= rank;", "", lambda: chain("second_layer")),
 }
 

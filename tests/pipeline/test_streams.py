@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launch_programs import compiled, floats, program, residual, situations
+from launch_programs import compiled, floats, looked_up, program, residual, situations
 
 import consan
 from consan._errors import UsageError
@@ -181,6 +181,15 @@ def test_more_accesses_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         run("first_layer", [x, y])
         run("first_layer", [x, y], stream=run.other)
     assert live.report.verdict == "incomplete"
+
+
+@pytest.mark.parametrize("edge", [False, True])
+def test_reads_of_the_same_bytes_where_there_is_no_room_for_each(edge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """512 reads of 4 words, the last of which races, and 128 writes: the reads are counted, not kept."""
+    monkeypatch.setattr("consan.checker.judging.grid.MOST_CONCURRENT", 300)
+    report = looked_up(edge)
+    assert (situations(report), report.incomplete) == ([] if edge else [("no-stream-edge", "RAW", "error")], ())
+    assert [each.count for each in report.findings] == ([] if edge else [128])
 
 
 def test_bad_input() -> None:

@@ -90,13 +90,13 @@ class Retained:
 class Conflict:
     """Two sites that race. `first`, `second`: an access of each launch, `count`: how many of the second launch's do.
 
-    `reach`: the bytes of all of these, if there is no gap between them; else those of `second`.
+    `ctas`: of `second`, at least. `reach`: the bytes of all of these, if there is no gap between them; else those of `second`.
     """
 
     first: np.void
     second: np.void
     count: int
-    ctas: int  # of these
+    ctas: int
     same_value: bool  # all of them store what the first launch has stored
     reach: tuple[int, int]
 
@@ -216,7 +216,12 @@ def _conflict(first: Rows, second: Rows) -> Conflict | None:
     met = (first["address"] < int(shown["address"]) + int(shown["bytes"])) & (end > shown["address"])
     begin, behind = _united(found)
     reach = (int(begin[0]), int(behind[0])) if len(begin) == 1 else (int(shown["address"]), int(shown["address"]) + int(shown["bytes"]))
-    return Conflict(first[met][0], shown, len(found), len(np.unique(found["cluster"])), _same_values(first, found), reach)
+    return Conflict(first[met][0], shown, _times(found), len(np.unique(found["cluster"])), _same_values(first, found), reach)
+
+
+def _times(rows: Rows) -> int:
+    plain = (rows["flags"] & ~np.uint32(RetainedFlag.BEHIND)) == RetainedFlag.READS
+    return len(rows) + int(rows["value"][plain].sum(dtype=np.int64))
 
 
 def _same_values(first: Rows, found: Rows) -> bool:

@@ -150,7 +150,7 @@ RETAINED = record(
     u32 cluster     of the launch
     u32 thread   of the cluster
     u32 site     number of the instruction
-    u32 value    that it stores
+    u32 value    that it stores; of a plain read: how many others it stands for, of the same bytes by other threads
     u32 element  bytes of an element
     u32 scope    of a strong access
     u32 flags    RetainedFlag

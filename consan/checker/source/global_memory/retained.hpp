@@ -2,6 +2,8 @@
 // makes (consan/checker/compiled/concurrent_launches.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is
 // ordered before.
 //
+// Reads of the same bytes by one instruction differ in their threads alone. Where there is no room for each, one row stands for them.
+//
 // Not kept apart: an order that only the other lanes of the warp have (R-W1) is none here.
 #pragma once
 
@@ -9,6 +11,36 @@
 #include "peer_order.hpp"
 #include "rank_order.hpp"
 #include "views.hpp"
+
+// Rows that stand for reads, by what these have in common: an open table of their numbers from 1 on.
+class AlikeReads {
+  public:
+    static bool plain(const RetainedAccess &access) { return (access.flags & ~RETAINED_BEHIND) == RETAINED_READS; }
+
+    bool begun() const { return !places_.empty(); }
+    void begin(u64 rows) {
+        size_t places = 1;
+        while (places < 2 * rows) places *= 2;
+        places_.resize(places);
+    }
+
+    // The row that stands for a read; null: row `number` does from now on.
+    RetainedAccess *known(RetainedAccess *rows, const RetainedAccess &read, u64 number) {
+        for (size_t at = hash(read);; ++at) {
+            u32 &place = places_[at & (places_.size() - 1)];
+            if (!place) return place = (u32)number + 1, nullptr;
+            if (alike(rows[place - 1], read)) return &rows[place - 1];
+        }
+    }
+
+  private:
+    static bool alike(const RetainedAccess &one, const RetainedAccess &other) {
+        return one.address == other.address && one.bytes == other.bytes && one.site == other.site && one.flags == other.flags && one.element == other.element;
+    }
+    static size_t hash(const RetainedAccess &read) { return ((read.address * 0x9E3779B97F4A7C15ull) >> 24) + read.site * 0x9E3779B1ull; }
+
+    std::vector<u32> places_;
+};
 
 class Retained {
   public:
@@ -31,17 +63,14 @@ class Retained {
     }
 
     void add(RetainedAccess access) {
-        if (!rows_) return;
-        if (count_ == capacity_) {
-            full_ = true;
-            return;
-        }
+        if (!rows_ || full_) return;
+        if (count_ == capacity_ && !alike_.begun()) unite();
         u32 waits = behind(access.cluster, access.thread);
         if (decided<Edge::GRID_WAIT>(waits & ranks_.own(access.cluster))) access.flags |= RETAINED_BEHIND;
         if (ranks_.wanted())
             access.begins = ranks_.begun(access.cluster, access.thread) | waits << RANKS_WAITED, access.ends = ranks_.time(access.cluster, access.thread);
         if (peers_.wanted()) access.begins = peers_.begun(access.cluster, access.thread), access.ends = peers_.time(access.cluster, access.thread);
-        rows_[count_++] = access;
+        keep(access);
     }
 
     PeerOrder &peers() { return peers_; }
@@ -53,6 +82,23 @@ class Retained {
     }
 
   private:
+    // One row for reads that are alike, among those that are here and from now on. Of several ranks and GPUs each has an order of its own.
+    void unite() {
+        if (ranks_.wanted() || peers_.wanted()) return;
+        alike_.begin(capacity_);
+        u64 all = std::exchange(count_, 0);
+        for (u64 row = 0; row < all; ++row) keep(rows_[row]);
+    }
+
+    void keep(RetainedAccess access) {
+        bool plain = AlikeReads::plain(access);
+        if (plain) access.value = 0;
+        RetainedAccess *known = plain && alike_.begun() ? alike_.known(rows_, access, count_) : nullptr;
+        if (known) ++known->value;
+        else if (count_ == capacity_) full_ = true;
+        else rows_[count_++] = access;
+    }
+
     size_t place(u32 cluster, u32 thread) const { return (size_t)cluster * threads_ + thread; }
 
     // The ranks with a wait before what the thread does next. That stays so.
@@ -69,6 +115,7 @@ class Retained {
     u64 capacity_, count_ = 0;
     u32 threads_;
     bool synced_, full_ = false;
+    AlikeReads alike_;
     Views &views_;
     RankOrder ranks_;
     PeerOrder peers_;
