@@ -45,6 +45,7 @@ class AskedMemory:
 
 @dataclass
 class _Traced:
+    words: int = 0  # of all parameters; the compiler adds some behind them
     parameters: list[tuple[str, int]] = field(default_factory=list)  # each with the first of its words
     allocations: list[AskedMemory] = field(default_factory=list)
 
@@ -61,7 +62,8 @@ class CuteNames:
 
     def trace(self, original: Callable[..., Any], dsl: Any, args: Any, named: Any, function: Any, *rest: Any) -> Any:
         """`BaseDSL.generate_execution_arguments`: the body of this function comes next."""
-        self._traced = self._kernels[function.attributes["sym_name"].value] = _Traced()
+        words = len(function.regions[0].blocks[0].arguments)
+        self._traced = self._kernels[function.attributes["sym_name"].value] = _Traced(words)
         return original(dsl, args, named, function, *rest)
 
     def parameter(self, original: Callable[..., Any], dsl: Any, arg: Any, spec: Any, name: str, number: int, given: Any, first: int) -> Any:
@@ -90,9 +92,10 @@ class CuteNames:
         for entry, declared in _ENTRY.findall(ptx):
             kernel = self._kernels.get(entry, _Traced())
             count = declared.count(".param")
-            ends = [first for _, first in kernel.parameters[1:]] + [count]
-            if all(first <= end for (_, first), end in zip(kernel.parameters, ends, strict=True)):
-                names = [name for (name, first), end in zip(kernel.parameters, ends, strict=True) for _ in range(first, end)]
+            parameters = [*kernel.parameters, ("", kernel.words)]
+            ends = [first for _, first in parameters[1:]] + [count]
+            if all(first <= end for (_, first), end in zip(parameters, ends, strict=True)):
+                names = [name for (name, first), end in zip(parameters, ends, strict=True) for _ in range(first, end)]
                 yield entry, tuple(names) if len(names) == count else ()
 
     def named(self, ptx: str) -> str:

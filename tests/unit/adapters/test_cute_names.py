@@ -87,9 +87,14 @@ class Session:
         names.ask(made, self, None, **named)
 
 
+def traced(words: int) -> Any:
+    block = SimpleNamespace(arguments=[None] * words)
+    return SimpleNamespace(attributes={"sym_name": SimpleNamespace(value="kernel_0")}, regions=[SimpleNamespace(blocks=[block])])
+
+
 def test_a_text_says_what_was_traced(tmp_path: Any) -> None:
     names, smem = CuteNames(tmp_path), SimpleNamespace()
-    function = SimpleNamespace(attributes={"sym_name": SimpleNamespace(value="kernel_0")})
+    function = traced(3)
     for name, first in (("self", 0), ("n", 0), ("x", 1), ("y", 2)):
         if not first and name == "self":
             names.trace(lambda *given: None, smem, (), {}, function, None)
@@ -136,10 +141,16 @@ def test_elements(made: Any, elements: tuple[int, int, int]) -> None:
 
 def test_parameters_that_do_not_fit_have_no_names(tmp_path: Any) -> None:
     names = CuteNames(tmp_path)
-    function = SimpleNamespace(attributes={"sym_name": SimpleNamespace(value="kernel_0")})
-    names.trace(lambda *given: None, None, (), {}, function, None)
+    names.trace(lambda *given: None, None, (), {}, traced(6), None)
     names.parameter(lambda *given: None, None, None, None, "x", 0, [], 5)
     assert dict(names.parameters_of(PTX)) == {}
+
+
+def test_parameters_that_the_compiler_adds_have_no_names(tmp_path: Any) -> None:
+    names = CuteNames(tmp_path)
+    names.trace(lambda *given: None, None, (), {}, traced(2), None)
+    names.parameter(lambda *given: None, None, None, None, "x", 0, [], 0)
+    assert dict(names.parameters_of(PTX)) == {"kernel_0": ("x", "x", "")}
 
 
 @pytest.mark.parametrize("asked", [{"remark_output": "its.yaml"}, {"collect_diagnostics": True}])
@@ -197,6 +208,11 @@ FAULTS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
         test_a_text_says_what_was_traced,
     ),
     "words that do not fit": ("if all(first <= end", "if True or all(first <= end", test_parameters_that_do_not_fit_have_no_names),
+    "parameters that are added": (
+        '*kernel.parameters, ("", kernel.words)',
+        "*kernel.parameters",
+        test_parameters_that_the_compiler_adds_have_no_names,
+    ),
     "remarks of an earlier compilation": ("        self._remarks = []\n", "", test_a_text_says_what_was_traced),
 }
 
