@@ -6,7 +6,8 @@ then the threads of each schedule execute the same, with the same order between 
 
 So the answer "it cannot" is given only for instructions that are known to be independent of the schedule (isa/observing.py). An operation
 on an mbarrier is always an observation: which phase it meets depends on who was first. A strong load or an atomic is one in a kernel with
-fences, because then it may order accesses; in other kernels only its value counts.
+fences, because then it may order accesses; in other kernels only its value counts. Where nobody reads that and it acquires
+nothing itself, the thread learns nothing (R-GM8), as by a `red`.
 
 A slice of the text follows the values (record/analyses/value_dependence.py): a yes may be wrong, a no is certain. It rests on races being
 found: the caller gives the lines of the accesses that race, and does not ask where something was not checked.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from consan.dataclass import dataclass
-from consan.instrument.control_flow import read
+from consan.instrument.control_flow import keys_read, read, written
 from consan.instrument.isa import Row, lookup, observing
 from consan.instrument.ptx import Immediate, Instruction, Module
 from consan.instrument.record.analyses.value_dependence import Start, value_follows
@@ -36,16 +37,27 @@ def observations(module: Module, names: Collection[str], threads: int) -> list[O
     known = {each.name for each in module.functions if each.body is not None}
     rows = _rows(module, names)
     orders = any(observing.orders_others(*each) for each in rows)
+    learns = _learning(rows)
     alike = len({observing.update_of(each, row) for each, row in rows if row is not None and row.is_update}) <= 1
     found: list[Observation] = []
     for instruction, row in rows:
         if row is None or not observing.is_steady(instruction, row, known, of_all=_is_of_all(instruction, row, threads)):
             found.append(Observation(instruction, orders=True))
-        elif observing.observes_strongly(instruction, row) or (row.is_update and not (alike and observing.commutes(instruction, row))):
-            found.append(Observation(instruction, orders and not row.is_reduction))
+        elif instruction.start in learns or (row.is_update and not (alike and observing.commutes(instruction, row))):
+            found.append(Observation(instruction, orders and instruction.start in learns))
         elif observing.gives_who_is_there(instruction) or _reads_system(instruction):
             found.append(Observation(instruction, orders=False))
     return found
+
+
+def _learning(rows: Iterable[tuple[Instruction, Row | None]]) -> set[int]:
+    """The starts of strong reads by which a thread learns something: it reads the value, or the read acquires. All, if a row is missing."""
+    known = list(rows)
+    strong = {each.start: (each, row) for each, row in known if row is not None and observing.observes_strongly(each, row)}
+    if any(row is None for _, row in known):
+        return set(strong)
+    used = {key for each, _ in known for key in keys_read(each)}
+    return {start for start, (each, row) in strong.items() if "acquire" in row.event(each).orders or not used.isdisjoint(written(each))}
 
 
 def leaves_the_same(module: Module, names: Collection[str], threads: int) -> bool:

@@ -24,6 +24,7 @@ TEXT = """
 }}
 """
 BRANCH = "setp.eq.s32 %p1, %r1, 3; @%p1 bra L; st.global.u32 [%rd1+4], 1; L:"
+OTHER = "st.global.u32 [%rd1+4], 1;"
 STORE = "st.global.u32 [%rd1+4], %r1;"
 ADDRESS = "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], 1;"
 CASES = {
@@ -37,6 +38,13 @@ CASES = {
     "an atomic whose result is stored": ("atom.shared.add.u32 %r1, [bar], 1;" + STORE, False),
     "an atomic with an order": ("atom.acq_rel.gpu.shared.add.u32 %r1, [bar], 1;" + STORE, True),
     "an atomic and a fence": ("atom.shared.add.u32 %r1, [bar], 1; fence.acq_rel.gpu;" + STORE, True),
+    "an atomic that nobody looks at, and a fence": ("fence.acq_rel.gpu; atom.global.add.u32 %r1, [%rd1], 1;" + OTHER, False),
+    "an atomic that acquires, and that nobody looks at": ("atom.acquire.gpu.global.add.u32 %r1, [%rd1], 1;" + OTHER, True),
+    "an atomic that a predicate looks at": ("fence.acq_rel.gpu; atom.global.add.u32 %r1, [%rd1], 1; setp.eq.u32 %p1, %r1, 3;", True),
+    "a load that nobody looks at, and a fence": ("ld.volatile.global.u32 %r1, [%rd1]; fence.acq_rel.gpu;" + OTHER, False),
+    "an atomic that nobody looks at beside what is unknown": ("atom.global.add.u32 %r1, [%rd1], 1; frobnicate.u32 %r2, [%rd1];", True),
+    "two operations that nobody looks at": (
+        "atom.global.add.u32 %r3, [%rd1], 1; atom.global.max.u32 %r4, [%rd1], 1; ld.global.u32 %r1, [%rd1];" + BRANCH, True),
     "an atomic through memory": ("atom.shared.add.u32 %r1, [bar], 1;" + STORE + "ld.global.u32 %r2, [%rd1+4]; setp.eq.s32 %p1, %r2, 1;"
                                  " @%p1 bra L; st.global.u32 [%rd1+8], 1; L:", True),
     "a volatile load": ("ld.volatile.global.u32 %r1, [%rd1];" + BRANCH, True),
