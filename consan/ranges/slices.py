@@ -49,7 +49,8 @@ class Slice:
         self.after = graph.post_dominators.immediate
         self._maps = ParameterMaps(self._made, self.parameters)
         outer = [each for each in function.instructions() if self._outer(each)]
-        if any(map(self._brings, self._sources(outer))):
+        addresses = [key for each in outer for key in _keys_of_operands(each)]  # a guard may: then it is taken to hold
+        if any(map(self._brings, backward_slice(self._made, addresses, _keys))):
             raise NotProven("an address follows from loaded values", never=True)
         self.deciding = deciding(regions(graph, self.after), lambda branches: self._busy(branches, outer)[0])
         wanted = self._busy(self.deciding, outer)[1]
@@ -236,13 +237,19 @@ def _accesses(instruction: Instruction) -> tuple[MemoryAccess, ...]:
 
 def _keys(instruction: Instruction) -> Iterator[Key]:
     """The registers that matter of those that an instruction reads: for an access those of its address, and always its guard."""
+    yield from _keys_of_operands(instruction)
+    guard = instruction.predicate
+    if guard is not None and instruction.scope.is_register(guard.register):
+        yield key_of(instruction.scope, guard.register)
+
+
+def _keys_of_operands(instruction: Instruction) -> Iterator[Key]:
     names = read(instruction)
     if outer := _outer(instruction):
         bases = [_base(access)[0] for access in outer]
         others = [_amount(instruction), *(each.size for each in outer), *(each for access in outer for each in coordinates(access))]
         names = tuple(base.name for base in (*bases, *others) if isinstance(base, (Register, Symbol)))
-    guard = instruction.predicate
-    for name in (*names, *((guard.register,) if guard is not None else ())):
+    for name in names:
         if instruction.scope.is_register(name):
             yield key_of(instruction.scope, name)
 

@@ -75,6 +75,7 @@ def test_what_is_proven_has_no_race(seeds: range, monkeypatch: pytest.MonkeyPatc
 OWN = "data[256 + at] = at;"
 ADD = "atomicAdd(data + threadIdx.x, 1);"
 PACKED = 'asm volatile("red.global.add.noftz.f16x2 [%0], %1;" :: "l"(data + threadIdx.x), "r"(at));'
+GUARDED = 'asm volatile("{{ .reg .pred p; setp.gt.s32 p, %1, 600; @p st.global.u32 [%0], %1; }}" :: "l"({}), "r"(data[512 + at]));'
 WIDE = "atomicAdd(reinterpret_cast<unsigned long long*>(data) + threadIdx.x, 1ull);"
 # Two threads may both come to the last line (SEMANTICS.md, R-MO2): the second atomic adds nothing, and its result is used.
 TRY_LOCK = "if (threadIdx.x || at > 32) return; int other = at ^ 32; "
@@ -99,6 +100,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "packed types": (queries, '.endswith("x2")', '.endswith("x9")', f"{ADD} {PACKED}"),
     "atomics and reads": (overlaps, "reached = any(", "reached = False and any(", f"{ADD} data[256 + at] = data[at];"),
     "what a zero decides": (operations, "each.is_zero", "each", f"{OWN} if ((data[1024 + at] & 1) == 1) data[0] = at;"),
+    "a guard from memory holds": (
+        walk,
+        "if step.accesses:\n            if (reads",
+        "if step.accesses and (not guard or held):\n            if (reads",
+        GUARDED.format("data + threadIdx.x"),
+    ),
     "bits in common": (values, "if seen & own:", "if False:", "data[blockIdx.x * 33 | threadIdx.x] = at;"),
 }
 
@@ -142,6 +149,8 @@ EDGES: dict[str, tuple[str, bool]] = {
     "strong stores": ("*const_cast<volatile int*>(data) = at;", True),
     "strong stores, and a strong load": ("volatile int* word = data; *word = at; data[256 + at] = *word;", False),
     "atomics and a condition from memory": ("if (data[512 + at] > 600) atomicAdd(data, 1);", True),
+    "a guard from memory": (GUARDED.format("data + at"), True),
+    "a guard from memory, and one place of all CTAs": (GUARDED.format("data + threadIdx.x"), False),
     "only reads": ("if (data[at] == -5) __trap();", True),
 }
 
