@@ -56,6 +56,7 @@ bar.sync 0;
 """
 OUT = f"@%p4 cp.async.bulk.global.shared::cta.bulk_group [%d5], [%r5], {{}};\n{WAIT}"
 MINE = "mul.wide.u32 %d5, %r2, 256; add.s64 %d5, %d5, %d1;\n"
+FROM_LANE_0 = "selp.u32 %r10, 1, 0, %p3; shfl.sync.idx.b32 %r11, %r10, 0, 31, -1;"
 CLEAN, RACY = "clean", "violations"
 
 
@@ -108,9 +109,13 @@ CASES: dict[str, tuple[str, bool, str]] = {
         False,
         CLEAN,
     ),
+    "a guard from lane 0": (
+        ELECT + FROM_LANE_0 + "setp.ne.u32 %p5, %r11, 0; @%p5 st.global.u32 [%d4], %r1;",
+        True,
+        CLEAN,
+    ),
     "a leader's number from lane 0": (
-        ELECT
-        + "selp.u32 %r10, 1, 0, %p3; shfl.sync.idx.b32 %r11, %r10, 0, 31, -1; setp.ne.u32 %p5, %r11, 0; @%p5 st.global.u32 [%d4], %r1;",
+        ELECT + FROM_LANE_0 + "mul.wide.u32 %d5, %r11, 4096; add.s64 %d5, %d5, %d4; st.global.u32 [%d5], %r1;",
         False,
         CLEAN,
     ),
