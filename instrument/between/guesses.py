@@ -5,7 +5,8 @@
     setp.ne.s64 %p1, %rd1, %rd4;  mov.u64 %rd1, %rd4;  @%p1 bra $L;
 
 The swap happens only where the bytes have the value that was guessed, so the result is the same whatever the load has found. The value
-may go to the compared operand, through arithmetic to the new one, and to the comparison with what the swap has found; nowhere else.
+may go to the compared operand, through arithmetic to the new one, and to the comparison with what the swap has found; nowhere else but to
+a comparison with the new one that decides whether to swap (a minimum that is no smaller): the update that is left out changes nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from functools import cached_property
 from consan.dataclass import dataclass
 from consan.instrument.between.data import DataFlow
 from consan.instrument.between.value_uses import used
-from consan.instrument.control_flow import Graph, Key, guard_of, key_of, keys_read, written
+from consan.instrument.control_flow import CONTROL, Graph, Key, guard_of, key_of, keys_read, written
 from consan.instrument.control_flow.places import Place, instructions_of, places_reached
-from consan.instrument.isa import adds, compares_and_swaps, is_move, lookup, row_of, says_equal
+from consan.instrument.isa import adds, compares, compares_and_swaps, flow_of, is_move, lookup, row_of, says_equal
 from consan.instrument.ptx import Address, Instruction, Operand, Register, Symbol
 
 Terms = tuple[str, ...]
@@ -86,7 +87,7 @@ class FirstGuess:
             compared, stored = (_key(user, each) for each in user.operands[2:4])
             (self._swaps if key == compared and is_copy else self._others).add(user.start)
             return () if key in (compared, stored) else None
-        if is_copy and self._says_whether_swapped(user, key):
+        if (is_copy and self._says_whether_swapped(user, key)) or self._decides_whether_to_swap(user):
             return ()
         ends = (isinstance(each, str) or each.in_memory for each in used(user, key, anyone=False))
         return None if any(ends) else written(user)
@@ -128,6 +129,15 @@ class FirstGuess:
         found = other if key == one else one
         makers = [each for each in self._all_swaps if _key(each, each.operands[2]) == key]
         return found is not None and found in [_key(each, each.operands[0]) for each in makers]
+
+    def _decides_whether_to_swap(self, comparison: Instruction) -> bool:
+        """Whether an instruction compares the two values of a swap, and decides nothing but where the thread goes on."""
+        if not compares(comparison):
+            return False
+        both = {_key(comparison, each) for each in comparison.operands[1:3]}
+        if not any(both == {_key(each, part) for part in each.operands[2:4]} for each in self._all_swaps):
+            return False
+        return all(flow_of(each) in CONTROL for key in written(comparison) for each in self._readers(comparison, key))
 
 
 def _reads(user: Instruction, key: Key) -> bool:

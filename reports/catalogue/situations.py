@@ -73,6 +73,7 @@ SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completio
 UNPUBLISHED_TO_PEER: Final = "init-not-published-to-peer"
 FREED_EARLY: Final = "tensor-freed-early"  # a dealloc that nothing orders behind what a warp does in the cells
 FREEING: Final = (("tcgen05.ld", "tcgen05.dealloc"), ("tcgen05.st", "tcgen05.dealloc"))
+NOT_AWAITED: Final = ("phase-lapped", "phase-not-waited")  # nobody has waited for the phase before
 # Causes: the rules of consan.reports.culprits that other rules look for.
 UNWRITTEN: Final = "unwritten"  # no instruction writes the bytes
 RELEASED_EARLY: Final = "released-early"  # an arrival before the read lets the bytes be overwritten

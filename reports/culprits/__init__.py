@@ -17,6 +17,7 @@ from typing import Any
 from consan.instrument.relations import Relations, SyncPoint
 from consan.reports.catalogue.situations import CHECKED, UPDATE
 from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
+from consan.reports.culprits.finders import two_barriers
 from consan.reports.culprits.rules import RULES
 from consan.reports.culprits.unwritten import is_array, published_at, with_stores
 from consan.reports.model import CULPRIT, Access, Finding
@@ -53,6 +54,8 @@ def blame(
         return with_stores(finding, relations.stores(first), published, words["cta_barrier"])
     name = refined(finding, situation)
     rules = [rule for rule in RULES if rule.kind == finding.kind and name in rule.situations]
+    if framework in frameworks.GROUPS_BY_COMPILER:
+        rules = [rule for rule in rules if rule.find is not two_barriers]
     one, other = finding.accesses[0], finding.accesses[-1]
     around = relations.stretches(first, second or first, (one.thread, other.thread)) if rules else None
     if around is None:

@@ -92,7 +92,7 @@ _RACES: Final = (
         _CTA + _ENGINES,
         warp_barrier,
         "the {culprit} at {culprit_at} orders the lanes of one warp only",
-        "replace the {culprit} at {culprit_at} by {cta_barrier}, where all threads of the CTA reach it",
+        "replace the {culprit} at {culprit_at} by {cta_barrier}, where all its threads reach it",
     ),
     (("no-barrier",), late_hand_over, *_LATE),
     (

@@ -9,6 +9,7 @@ Not known: the CTA of the second access in later occurrences of a merged finding
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -116,7 +117,8 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
     described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
-    return in_words_of_ranks(with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found, module))
+    described = where_all_pass(described, pair, module.relations, module.framework, math.prod(found.geometry.ntid))
+    return in_words_of_ranks(with_tolerance(described, found, module))
 
 
 def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:

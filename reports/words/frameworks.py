@@ -264,6 +264,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         **dict.fromkeys(("gluon", "numba", "ptx"), "an atomic operation, .volatile or .relaxed.gpu"),
         triton="tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
         helion="hl.atomic_xchg or hl.atomic_add",
+        warp="wp.atomic_exch or wp.atomic_add",
     ),
     "one_thread": _row(
         "if (threadIdx.x == 0), elect.sync",
@@ -293,6 +294,7 @@ _PTX_BEHIND: Final = {
     "warp_barrier": "bar.warp.sync",
     "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
 }
+GROUPS_BY_COMPILER: Final = (TRITON, GLUON, PALLAS, HELION)  # whose named barriers are not the user's
 _SUMMED: Final = (TRITON, PALLAS, TILELANG, HELION)  # whose users add up by an atomic operation
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
@@ -387,5 +389,6 @@ def advice_in(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Remove the parentheses of empty words, and the first of two sides at one place."""
-    return re.sub(r"after (\S+:\d+) and before \1\b", r"before \1", text.replace(" ()", ""))
+    """Remove the parentheses of empty words, the first of two sides at one place, and the second of two articles."""
+    text = re.sub(r"\b(one|the|a) an? (?=barrier\b)", r"\1 ", text.replace(" ()", ""))
+    return re.sub(r"after (\S+:\d+) and before \1\b", r"before \1", text)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.catalogue.situations import BELOW_FENCE, CHECKED, RELEASED_EARLY, SIGNALLED_COPY, UNWRITTEN, UPDATE
+from consan.reports.catalogue.situations import BELOW_FENCE, CHECKED, NOT_AWAITED, RELEASED_EARLY, SIGNALLED_COPY, UNWRITTEN, UPDATE
 from consan.reports.counts import plural
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.source.names import variable_name
@@ -34,6 +34,10 @@ _SPELLED_IN_PYTHON: Final = (
     (re.compile(r"mbarrier\.try_wait\.parity\b"), "mbarrier_wait", ""),
     (re.compile(r"mbarrier\.arrive\b"), "arrive", ""),
     (re.compile(r"barrier\.cluster\.(?:arrive|wait)\b"), "cluster_barrier", ""),
+    (re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+)$"), "wait_cpp", "wgmma"),
+    (re.compile(r"cp\.async\.bulk\.wait_group\.read (\d+)$"), "wait_cpp", "bulk store"),
+    (re.compile(r"cp\.async\.bulk\.commit_group$"), "commit_cpp", "bulk store"),
+    (re.compile(r"fence\.proxy\.async$"), "proxy_fence", ""),
 )
 _WAITS: Final = ("bar.", "barrier.", "mbarrier.try_wait")
 _GROUPS: Final = ("cp.async.commit_group", "cp.async.wait_group")
@@ -136,7 +140,7 @@ def _is_behind_wait(text: str, step: FixStep) -> bool:
 
 def _is_between(text: str, step: FixStep) -> bool:
     """Whether the place is between the line after which and the line before which the words put something."""
-    line = rf"(?:(?!\b(?:before|after|and)\b)[^;])*?{re.escape(os.path.basename(step.file))}:(\d+)\b"
+    line = rf"(?:(?!\b(?:before|after|and)\b)[^;])*?{re.escape(os.path.basename(step.file))}:(\d+)(?::\d+)?\b"
     found = re.search(rf"\bafter\b{line} and before\b{line}", text) or re.search(rf"\bbetween\b{line} and {line}", text)
     if found is None or not step.line:
         return False
@@ -193,12 +197,13 @@ def is_update(finding: Finding) -> bool:
 def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
     """Whether a fix hides the finding and leaves its cause: synchronisation between the load and the store of an update still loses
     updates; a wait for a group of copies is wrong where the program has an mbarrier for them; zeros are not what nobody writes; a read
-    that comes after a barrier behind its own arrival may get the next value.
+    that comes after a barrier behind its own arrival may get the next value; and with a count that no phase ever gets nobody waits either.
     """
     unwritten = finding.cause == UNWRITTEN and any(step.instruction.startswith("zeros in ") for step in fix.steps)
     lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
     grouped = finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps)
-    return lost or unwritten or grouped or _reads_later(fix, finding)
+    unheard = finding.situation in NOT_AWAITED and any(" with a count " in step.instruction for step in fix.steps)
+    return lost or unwritten or grouped or unheard or _reads_later(fix, finding)
 
 
 def _reads_later(fix: VerifiedFix, finding: Finding) -> bool:

@@ -120,6 +120,12 @@ def test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait(tmp_path: 
     assert finding.fix.endswith(where)
 
 
+def test_warps_of_a_role_have_a_barrier_of_their_own() -> None:
+    ((finding,),) = (report.findings for report in _racy("role_without_its_barrier"))
+    assert "put a barrier of these 64 threads (as the bar.sync 1, 64 at role_without_its_barrier.cu:11) after" in own_words(finding)
+    assert "__syncthreads()" not in own_words(finding)
+
+
 MISALIGNED = """#include "hopper.cuh"
 extern "C" __global__ void tail(const float* x, float* out) {
     __shared__ alignas(128) float stage[128];

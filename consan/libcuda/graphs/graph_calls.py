@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from consan.dataclass import dataclass
 from consan.libcuda import calls, memory_calls
 from consan.libcuda.calls import CallFailed, accepted, serves
 from consan.libcuda.driver import StandInDriver, StreamWork
@@ -145,6 +146,22 @@ accepted("Q", "cuThreadExchangeStreamCaptureMode")  # the mode says which calls 
 
 accepted("Q", "cuGraphDestroy", "cuGraphExecDestroy")
 accepted("Q Q", "cuGraphUpload")
+
+
+@dataclass(eq=False)
+class UserObject:
+    """An object that a graph keeps for its nodes, as arguments of kernels. Graphs are never destroyed here, so it is not either."""
+
+    handle: int = 0
+
+
+accepted("Q I", "cuUserObjectRetain", "cuUserObjectRelease")
+accepted("Q Q I I", "cuGraphRetainUserObject", "cuGraphReleaseUserObject")
+
+
+@serves(">Q Q Q I I", "cuUserObjectCreate")
+def _user_object(driver: StandInDriver, given: int, destroy: int, count: int, flags: int) -> int:
+    return driver.made(UserObject())
 
 
 def nodes_at(driver: StandInDriver, place: int, count: int) -> list[DriverNode]:

@@ -205,3 +205,16 @@ def test_a_captured_function_of_the_host_runs_with_its_graph(program: Graphs) ->
     for _ in range(2):
         program.do("cuGraphLaunch", executable, program.third)
     assert called == [None, None]
+
+
+def test_a_graph_keeps_objects_of_the_program(program: Graphs) -> None:
+    """As cuda.core does for the arguments of a node: each object has a handle of its own, and is there as long as its graph is."""
+    graph = program("cuGraphCreate", 0)
+    objects = [program("cuUserObjectCreate", 0, 0, 1, 1) for _ in range(2)]
+    assert 0 != objects[0] != objects[1]
+    for each in objects:
+        program.do("cuUserObjectRetain", each, 1)
+        program.do("cuGraphRetainUserObject", graph, each, 1, 1)
+        program.do("cuUserObjectRelease", each, 1)
+        program.do("cuGraphReleaseUserObject", graph, each, 1)
+    program.do("cuGraphDestroy", graph)

@@ -91,6 +91,41 @@ def test_a_barrier_of_the_cluster_in_the_words_of_each_framework(framework: str,
     assert (spelling(framework, "barrier.cluster.arrive"), spelling(framework, "barrier.cluster.wait")) == (arrival, wait)
 
 
+@pytest.mark.parametrize(
+    ("framework", "product", "store", "fence"),
+    [
+        (
+            CUTE_DSL,
+            "warpgroup.wait_group(1)",
+            "cute.arch.cp_async_bulk_wait_group(0, read=True)",
+            'cute.arch.fence_proxy("async.shared", space="cta")',
+        ),
+        (PALLAS, "plgpu.wgmma_wait(1)", "plgpu.wait_smem_to_gmem(0)", "plgpu.commit_smem()"),
+        (TILELANG, "T.wait_wgmma(1)", "T.tma_store_wait(0)", "T.fence_proxy_async()"),
+        (GLUON, "warpgroup_mma_wait(1)", "tma.store_wait(0)", "fence_async_shared()"),
+        (CUDA, "", "", ""),  # source_patches.py writes the PTX
+    ],
+)  # fmt: skip
+def test_a_wait_for_groups_in_the_words_of_each_framework(framework: str, product: str, store: str, fence: str) -> None:
+    assert spelling(framework, "wgmma.wait_group.sync.aligned 1") == product
+    assert spelling(framework, "cp.async.bulk.wait_group.read 0") == store
+    assert spelling(framework, "cp.async.bulk.wait_group 0") == ""  # the words are those of the .read form
+    assert spelling(framework, "fence.proxy.async") == fence
+
+
+def test_two_lines_with_columns_name_what_lies_between() -> None:
+    text = "put fence.acq_rel.gpu after k.cu:5:20 and before the flag is written at k.cu:9"
+    assert names(text, VerifiedFix((step("add", "fence.sc.gpu", "after", 6),)))
+    assert not names(text, VerifiedFix((step("add", "fence.sc.gpu", "after", 9),)))
+
+
+def test_a_count_is_no_fix_where_nobody_waits() -> None:
+    count = VerifiedFix((step("alter", "mbarrier.init.shared.b64 with a count of 34", "at", 3),))
+    unheard = Finding("barrier-misuse", "k", situation="phase-lapped")
+    assert misses_cause(count, unheard)
+    assert not misses_cause(count, replace(unheard, situation="too-many-arrivals"))
+
+
 def test_a_scope_that_pallas_chooses_is_for_jax() -> None:
     assert "report a .cta scope between CTAs to JAX" in advice(PALLAS, "scope")
     assert not advice(PALLAS, "missing-wait")
