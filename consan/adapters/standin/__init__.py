@@ -4,9 +4,11 @@ It is importable as `cupy` only while a session on the CPU has it installed, and
 that tutorials and common RawKernel scripts use: arrays (results computed by NumPy, in the virtual machine's memory), `cupy.random`,
 RawKernel, RawModule, ElementwiseKernel, ReductionKernel, streams, events. Anything else ends in one clear sentence (`Unsupported`).
 
-CuPy itself is not put on the stand-in driver (consan/libcuda): it would have to be installed, and what its wheel has as machine code does
-not run there. Of CuPy 14.2, with PTX asked for, kernels and arithmetic do; random numbers, products and sorts fail, and a sum by CUB is
-wrong.
+CuPy itself is not put on the stand-in driver (consan/libcuda). It would have to be installed (230 MB); this needs NumPy alone. And its
+wheel has kernels as machine code, and calls libraries of such, which the virtual machine cannot run. CuPy 14.2 was tried, with PTX asked
+for and its copies of the CUDA runtime led to consan's: kernels and arithmetic run, and a launch takes as long as here. Sorts (Thrust),
+products (cuBLAS), random numbers (cuRAND) and transforms (cuFFT) end in errors. Sums, maxima and scans by CUB, and `default_rng`, give
+wrong numbers and say nothing; the former are right with `CUPY_ACCELERATORS=` alone.
 
 Not handled: replacing a CuPy that the program imported before the session began (noted in the report).
 """
