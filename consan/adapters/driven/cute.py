@@ -24,12 +24,12 @@ from typing import Any, Final
 from consan.adapters.base import SessionLike
 from consan.adapters.driven.cute_names import CuteNames
 from consan.adapters.driven.host_tensors import HostTensors
-from consan.adapters.seam import Seam, lacking
+from consan.adapters.driven.seam import DrivenSeam
+from consan.adapters.seam import lacking
 from consan.adapters.triton import torch_device
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.without_ptx import CUTE_DSLS, cute_keeps
 from consan.libcuda import library
-from consan.temporary import RunFolder
 
 _OLDEST = _NEWEST = (4, 8)
 _EXECUTOR: Final = "cutlass.cutlass_dsl.cuda_jit_executor"
@@ -40,7 +40,7 @@ _TRACED: Final = "cutlass.base_dsl.dsl"
 ATOMICS: Final = "cutlass.cute.arch.nvvm_wrappers"
 
 
-class CuteStandIn(Seam):
+class CuteStandIn(DrivenSeam):
     """Runs programs of CuTe DSL on the virtual machine."""
 
     name = "cute"
@@ -51,7 +51,6 @@ class CuteStandIn(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder: RunFolder | None = None
         self._tensors: HostTensors | None = None
         self._torch: VirtualDriver | None = None
         self._names: CuteNames | None = None
@@ -60,12 +59,11 @@ class CuteStandIn(Seam):
         """The compiler reads its variables when it is imported."""
         super().install(session)
         if self.available():
-            self._folder = RunFolder("cute")
-            self._set(**cute_keeps(self._folder.path))
+            self._set(**cute_keeps(self._own_folder()))
             for dsl in CUTE_DSLS:
                 self._set(**{f"{dsl}_LIBS": library.file(), f"{dsl}_ARCH": os.environ.get(f"{dsl}_ARCH", session.options.chip)})
             self._set(QUACK_CACHE_ENABLED="0", FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED="0")
-            self._names = CuteNames(self._folder.path)
+            self._names = CuteNames(self._own_folder())
             self._when(_EXECUTOR, self._without_runtime)
             self._when(_COMPILED, self._executes)
             self._when(_TVM_FFI, self._calls)
@@ -77,11 +75,6 @@ class CuteStandIn(Seam):
 
     def remove(self) -> None:
         """Restore everything."""
-        if self._session is not None and self._folder is not None:
-            self._folder.remove()
-            self._folder = None
-        if self._patches:
-            library.leave()
         super().remove()
         self._tensors = self._torch = self._names = None
 
@@ -92,7 +85,7 @@ class CuteStandIn(Seam):
         """The binding of the CUDA runtime has a driver of its own; what the executor asks it is known."""
         if not self._known(_OLDEST, _NEWEST, lacking(executor, "cuda_runtime.cudaGetDeviceCount", "cuda_runtime.cudaLibraryUnload")):
             return
-        library.enter(self._open)
+        self._enter()
         self._tensors = HostTensors(library.driver())
         self._torch = VirtualDriver(self._open, self._open.options.triton_arch)
         self._when("torch", self._redirect)

@@ -21,14 +21,13 @@ from consan.adapters import sources
 from consan.adapters.base import SessionLike
 from consan.adapters.cuda_core import cuda_text, text_of, with_lines
 from consan.adapters.driven import nvrtc
-from consan.adapters.seam import Seam
-from consan.libcuda import library
+from consan.adapters.driven.seam import DrivenSeam
 from consan.session.without_optimisation import CudaText
 
 _PACKAGES: Final = ("cuda.bindings",)  # their import loads no driver, and their first use does
 
 
-class DriverStandIn(Seam):
+class DriverStandIn(DrivenSeam):
     """Puts the stand-in driver in front."""
 
     name = "cuda.core"
@@ -37,29 +36,13 @@ class DriverStandIn(Seam):
     distribution = "cuda-core"
     covers = "programs on consan's stand-in driver, and those of cuda.bindings"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._entered = False
-
     def install(self, session: SessionLike) -> None:
         """Put the driver in front once the program imports what calls it."""
         super().install(session)
         for package in _PACKAGES:
-            self._when(package, self._enter)
+            self._when(package, lambda _: self._enter())
         self._when("cuda.bindings.nvrtc", self._compiles)
         self._when("cuda.bindings.runtime", self._waits)
-
-    def remove(self) -> None:
-        """Restore everything."""
-        super().remove()
-        if self._entered:
-            library.leave()
-            self._entered = False
-
-    def _enter(self, module: ModuleType) -> None:
-        if not self._entered:
-            library.enter(self._open)
-            self._entered = True
 
     def _compiles(self, module: ModuleType) -> None:
         for name, function in nvrtc.Nvrtc(module, self._named, self.made).replaced.items():

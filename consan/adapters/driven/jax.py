@@ -25,12 +25,12 @@ from types import ModuleType
 from typing import Any, Final
 
 from consan.adapters.base import SessionLike
-from consan.adapters.seam import Seam, lacking
+from consan.adapters.driven.seam import DrivenSeam
+from consan.adapters.seam import lacking
 from consan.adapters.without_ptx import BY_PTXAS
 from consan.libcuda import library
 from consan.libcuda.build import MANAGEMENT, RUNTIMES
 from consan.libcuda.texts.places import KernelPlaces
-from consan.temporary import RunFolder
 
 _TRIED: Final = (0, 11), (0, 12)
 _PLUGINS: Final = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
@@ -64,7 +64,7 @@ esac
 """
 
 
-class JaxStandIn(Seam):
+class JaxStandIn(DrivenSeam):
     """Runs programs of JAX on the virtual machine."""
 
     name = "jax"
@@ -73,24 +73,19 @@ class JaxStandIn(Seam):
     distribution = "jax"
     covers = "each kernel of XLA and Pallas on consan's stand-in driver, with JAX's CUDA plugin; not cuBLAS, cuDNN and other libraries"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._tools: RunFolder | None = None
-
     def install(self, session: SessionLike) -> None:
         """JAX reads its variables when it is imported. XLA ends the program for a flag that it does not know."""
         super().install(session)
         flags = next((added for series, added in _SINCE.items() if (self.version() or "").startswith(series)), None)
         if flags is not None:
-            self._tools = RunFolder("jax")
-            folder = self._tools.path / "bin"
+            folder = self._own_folder() / "bin"
             folder.mkdir()
             for tool, text in (("ptxas", _ASSEMBLER), ("nvlink", _ASSEMBLER), ("nvdisasm", "#!/bin/sh\n")):
                 (folder / tool).write_text(text)
                 (folder / tool).chmod(0o755)
             self._set(
                 PATH=os.pathsep.join((str(folder), os.environ.get("PATH", os.defpath))),
-                MOSAIC_GPU_DUMP_TO=str(self._tools.path),
+                MOSAIC_GPU_DUMP_TO=str(self._own_folder()),
                 XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}{flags}",
                 XLA_PYTHON_CLIENT_ALLOCATOR="platform",  # an allocation for each array
                 JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",
@@ -100,16 +95,11 @@ class JaxStandIn(Seam):
     def remove(self) -> None:
         """Restore everything. XLA's client goes with the driver that it knows."""
         bridge = sys.modules.get("jax._src.xla_bridge")
-        if self._patches:
-            if bridge is not None and bridge.backends_are_initialized():
-                with contextlib.suppress(Exception):  # the program may be in any state
-                    sys.modules["jax"].clear_caches()
-                    bridge._clear_backends()
-            library.leave()
+        if self._entered and bridge is not None and bridge.backends_are_initialized():
+            with contextlib.suppress(Exception):  # the program may be in any state
+                sys.modules["jax"].clear_caches()
+                bridge._clear_backends()
         super().remove()
-        if self._tools is not None:
-            self._tools.remove()
-            self._tools = None
 
     def _begin(self, jax: ModuleType) -> None:
         hardware: Any = importlib.import_module("jax._src.hardware_utils")
@@ -117,7 +107,7 @@ class JaxStandIn(Seam):
         missing = [*lacking(hardware, "has_visible_nvidia_gpu"), *lacking(bridge, "_clear_backends", "backends_are_initialized")]
         if not self._known(*_TRIED, missing):
             return
-        if self._tools is None:
+        if self._folder is None:
             self._open.note(f"JAX {self.version()} may not know the flags that consan gives to 0.11 and 0.12: its kernels are not checked")
             return
         if not any(_installed(name) for name in _PLUGINS):
@@ -126,8 +116,8 @@ class JaxStandIn(Seam):
                 " (pip install jax-cuda13-plugin jax-cuda13-pjrt)"
             )
             return
-        library.enter(self._open)
-        library.keep_ptx(self._tools.path)
+        self._enter()
+        library.keep_ptx(self._own_folder())
         MANAGEMENT.load()
         self._wrap(hardware, "has_visible_nvidia_gpu", _yes)
         for plugin in _PLUGINS:
@@ -138,8 +128,7 @@ class JaxStandIn(Seam):
 
     def _mosaic(self, core: Any) -> None:
         """Its import sets the variable that says where tools are; it makes what it leaves readable by one."""
-        assert self._tools is not None, "this version is known"
-        self._set(MOSAIC_GPU_CUDA_ROOT=str(self._tools.path))
+        self._set(MOSAIC_GPU_CUDA_ROOT=str(self._own_folder()))
         self._wrap(core, "_lower_as_gpu_kernel", _with_own_name, set[str]())
 
     def _names(self, function: str, lowering: Any) -> None:

@@ -21,7 +21,8 @@ from typing import Any, Final
 from consan.adapters import sources
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
-from consan.adapters.seam import Seam, lacking
+from consan.adapters.driven.seam import DrivenSeam
+from consan.adapters.seam import lacking
 from consan.adapters.triton import harness, torch_device
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.host import HostMemory, block_of
@@ -52,7 +53,7 @@ _NEEDS: Final = {
 }
 
 
-class TilelangStandIn(Seam):
+class TilelangStandIn(DrivenSeam):
     """Runs programs of tilelang on the virtual machine."""
 
     name = "tilelang"
@@ -74,9 +75,7 @@ class TilelangStandIn(Seam):
 
     def remove(self) -> None:
         """Restore everything."""
-        if self._driver is not None:
-            library.leave()
-            self._driver = None
+        self._driver = None
         for generator in self._loaded:  # the library went with the session
             generator.culib = None
         super().remove()
@@ -85,7 +84,7 @@ class TilelangStandIn(Seam):
         modules: dict[str, Any] = {name: importlib.import_module(name) for name in _NEEDS}
         if not self._known(_TRIED, _TRIED, [each for name, needs in _NEEDS.items() for each in lacking(modules[name], *needs)]):
             return
-        library.enter(self._open)
+        self._enter()
         self._driver = VirtualDriver(self._open, self._open.options.triton_arch)
         self._when("torch", self._redirect)
         self._when(f"{_NVRTC}.libgen", self._compiles)

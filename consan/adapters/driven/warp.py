@@ -17,7 +17,8 @@ from typing import Any, Final
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
 from consan.adapters.driven import warp_library
-from consan.adapters.seam import Seam, lacking
+from consan.adapters.driven.seam import DrivenSeam
+from consan.adapters.seam import lacking
 from consan.libcuda import library, memory_calls
 from consan.libcuda.calls import CALLS, CallFailed
 from consan.libcuda.driver import StandInDriver
@@ -25,7 +26,6 @@ from consan.libcuda.graphs import graph_calls
 from consan.libcuda.graphs.conditional_calls import IF, WHILE, ConditionalNode, GraphCondition
 from consan.libcuda.graphs.graph import DriverGraph
 from consan.libcuda.memory import allocation_calls
-from consan.temporary import RunFolder
 
 _TRIED: Final = (1, 19)
 _CURRENT: Final = (1 << 64) - 1  # WP_CURRENT_STREAM
@@ -33,7 +33,7 @@ _NEEDS: Final = ("Runtime.load_dll", "Device.set_stream", "Stream.wait_stream")
 _EDGE: Final = " (second.wait_stream(first))"
 
 
-class WarpStandIn(Seam):
+class WarpStandIn(DrivenSeam):
     """Runs programs of Warp on the virtual machine."""
 
     name = "warp"
@@ -42,31 +42,16 @@ class WarpStandIn(Seam):
     distribution = "warp-lang"
     covers = "kernels on consan's stand-in driver"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._cache: RunFolder | None = None
-
     def install(self, session: SessionLike) -> None:
         """Its configuration is read when it starts."""
         super().install(session)
         self._when("warp.config", self._configure)
         self._when("warp", lambda warp: self._wrap(warp, "launch", _named))
 
-    def remove(self) -> None:
-        """Restore everything."""
-        if self._patches:
-            library.leave()
-        super().remove()
-        if self._cache is not None:
-            self._cache.remove()
-            self._cache = None
-
     def _configure(self, config: ModuleType) -> None:
-        if self._cache is None:
-            self._cache = RunFolder("warp")
-        for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", str(self._cache.path))):
+        for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", str(self._own_folder()))):
             self._patches.set(config, name, value)
-        library.enter(self._open)
+        self._enter()
 
     def _begin(self, context: ModuleType) -> None:
         if self._known(_TRIED, _TRIED, lacking(context, *_NEEDS)):
