@@ -8,7 +8,8 @@ A load fills elements outside the tensor and completes the whole box on its mbar
 The launch ends like a trap on a map that no driver would write, a map whose rank or mode is not the instruction's, an innermost coordinate
 that is not on a multiple of 16 bytes, and a store that starts at a negative coordinate. Refused, because their effect is not
 documented: stores of tf32, types that flush (tf32.ftz, f32.ftz), and all that tensor_boxes.py refuses.
-Not documented either, and as GPUs do: the NaN that fills, 0x7ff7 in every 16 bits; a load rounds to tf32 to the nearest, ties to even.
+Not documented either, and as GPUs do: the NaN that fills, 0x7ff7 in every 16 bits; a load rounds to tf32 to the
+nearest, ties to even, and makes each NaN 0x7fffe000.
 
 Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
@@ -53,6 +54,7 @@ _ROW_START: Final = 16
 _NAN: Final = int(OOB_NAN) * 0x0001000100010001
 _FLUSHED: Final = frozenset(("f32.ftz", "tf32.ftz"))
 _ROUNDED: Final = "tf32"
+_INFINITY, _NAN_OF_TF32 = np.uint32(0x7F800000), np.uint32(0x7FFFE000)
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
 _ORDERED: Final = {word: word for word in ("u32", "s32", "u64", "s64", "f16", "bf16")}
@@ -163,10 +165,10 @@ class Tensor:
 
 
 def _tf32(words: Array) -> Array:
-    """Words of f32, with 10 bits of mantissa: to the nearest, ties to even. Infinities and NaN stay as they are."""
-    finite = (words & np.uint32(0x7F800000)) != 0x7F800000
+    """Words of f32, with 10 bits of mantissa: to the nearest, ties to even. Infinities stay as they are."""
+    size = words & np.uint32(0x7FFFFFFF)
     rounded = (words + (np.uint32(0xFFF) + ((words >> np.uint32(13)) & np.uint32(1)))) & np.uint32(0xFFFFE000)
-    return np.where(finite, rounded, words)
+    return np.where(size > _INFINITY, _NAN_OF_TF32, np.where(size == _INFINITY, words, rounded))
 
 
 @dataclass(frozen=True, eq=False)
