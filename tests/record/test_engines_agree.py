@@ -53,9 +53,20 @@ DIFFER = {
     "named_barrier_counts_of_two_rounds": "both: which arrivals share a round of the barrier is luck",
     "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
     "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
+    "bulk_load_refills_single_buffer": "record: the read has waited for each phase that fills its bytes, so no wait lacks",
+    "cluster_gather_not_handed_back": "both: whether the read comes before the copy or while it is in flight is luck",
+    "lanes_exchange_in_turns": "both: which of the two exchanges the lanes of a branch are named at",
+    "mbarrier_second_consumer_stale": "both: whether the stale arrival falls into a phase that is full is luck",
+    "mbarrier_unrolled_turns": "both: inline names the initialisation besides",
+    **dict.fromkeys(
+        ("ring_parity_constant_in_structure", "ring_parity_of_lap_in_structure"), "both, at the copy; inline names the arrival besides"
+    ),
 }
 # Twins whose finding called hooks miss, and one twin that has its header's kind only where global memory is recorded.
 RECORDED_ONLY = {
+    "bulk_bytes_of_one_copy": "bytes that the next phase expects, and that come in this one, are not looked at",
+    "bulk_store_source_next_round": "what is unordered with the issue of a copy is told by luck",
+    "cluster_st_async_freed_early": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "bulk_bytes_announced_alone": "whether the phase is over before the second copy has come is luck",
     "bulk_store_arrive_before_fill": "what is unordered with the issue of a copy is told by luck",
     "cluster_completion_cta_scope": "the scope of a wait for a completion (D5) is not looked at",

@@ -45,6 +45,7 @@ KERNELS = {
     "st.async, no wait": (PUSH.replace("BODY", "") + WAIT, {"missing-wait"}),
     "st.async": (PUSH.replace("BODY", WAIT), set()),
     "sums": (ADD.replace("BODY", ""), set()),
+    "sums that are read": (ADD.replace("BODY", "st.global.f32 [%d4+128], %f1;"), set()),  # of the others a proof needs no replay
     "sums beside a store": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1], 0;"), {"data-race"}),
     "sums beside a store to the second one": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1+12], 0;"), {"data-race"}),
 }
@@ -52,7 +53,7 @@ KERNELS = {
 FAULTS = {
     "a 128-bit store writes": (dropped("StoreAsync"), "st.async, no wait"),
     "it writes 16 bytes": (leaf("StoreAsync", "bytes", "8"), "st.async, no wait"),  # the other half is read
-    "atomic operations order themselves": (leaf("GlobalAccess", "strong", "false"), "sums"),
+    "atomic operations order themselves": (leaf("GlobalAccess", "strong", "false"), "sums that are read"),
     "what a copy leaves out at its beginning": (
         ("global_operands.hpp", "copy.source() & ~(15ull << 60);", "copy.source() & ~(15ull << 60) & ~15ull;"),
         "ignore_oob beside a store before",
