@@ -15,7 +15,17 @@ IN_FLIGHT: Final = "the {second_role} at {second_at} touches bytes that the {ope
 _FENCE_AND_BARRIER = (
     "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then {cta_barrier} (or an mbarrier), before {second_at}"
 )
+_AWAITED_COPY = (
+    "a wait for the cp.async by the thread that issues (1), and a barrier behind it, before (2)",
+    "wait with {wait_name} ({wait_cpp}) in the thread that issues {first_at}, then put {cta_barrier}, before {second_at}",
+)
 OPERATION_RACES: Final = {
+    "copy-not-awaited/WAR": Situation(
+        *_AWAITED_COPY, "the {second_role} at {second_at} can overwrite the bytes before the cp.async at {first_at} has loaded them"
+    ),
+    "copy-not-awaited": Situation(
+        *_AWAITED_COPY, "the cp.async at {first_at} and the {second_role} at {second_at} can land in either order"
+    ),
     "refilled-too-early": Situation(
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of this stage, or a barrier',
         "let every consumer arrive on the stage's empty mbarrier ({arrive}) after {first_at}, and let"
@@ -174,11 +184,18 @@ _RESULT_WAITS |= {
         _NOT_THERE + ": it was not committed",
     ),
 }
+_SOURCE_READ = "the {second_role} at {second_at} overwrites global memory that the {operation} at {first_at} may still be reading"
 _SOURCE_WAITS = {
     "global-source-overwritten:bulk load": Situation(
         "a successful wait for {group} before the source is overwritten",
         "wait with {wait} ({wait_cpp}) in this thread, or in another one with {cta_barrier} after it, before {second_at}",
-        "the {second_role} at {second_at} overwrites global memory that the {operation} at {first_at} may still be reading",
+        _SOURCE_READ,
+    ),
+    "global-source-overwritten:cp.async": Situation(
+        "a wait that covers the {operation} at (1) before its source is overwritten: {wait_name}",
+        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, before {second_at}; other threads need {cta_barrier} after"
+        " the wait",
+        _SOURCE_READ,
     ),
 }
 _SOURCE_WAITS |= {

@@ -86,7 +86,7 @@ class Case:
     @property
     def groups(self) -> str:
         """The groups that (1) belongs to; empty if it is waited for in another way."""
-        return _GROUPS.get(self.operation, "")
+        return GROUPS.get(self.operation, "")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def is_phase_wait(point: SyncPoint) -> bool:
 
 
 # The groups of each operation, as a row names them (`Row.completion`).
-_GROUPS: Final = {"cp.async": "async-group", "bulk store": "bulk-group", "wgmma": "wgmma-group"}
+GROUPS: Final = {"cp.async": "async-group", "bulk store": "bulk-group", "wgmma": "wgmma-group"}
 
 
 def group_waits(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:

@@ -54,8 +54,8 @@ from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
 _ENGINES: Final = ("operation-unordered", "global-operation-unordered")
-_SHARED_GROUPS: Final = ("not-waited", "source-overwritten")
-_GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "global-not-waited", "global-map-changed")
+_SHARED_GROUPS: Final = ("not-waited", "source-overwritten", "global-source-overwritten")
+_GROUPS: Final = (*_SHARED_GROUPS, "overlapping-copies", "global-not-waited", "global-map-changed")
 
 _EARLY: Final = (
     "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and {publishes}",
@@ -207,7 +207,7 @@ _WAITS: Final = (
         "put {commit} after {first_at} and before the {culprit} at {culprit_at}",
     ),
     (
-        ("not-waited", "source-overwritten", "global-not-waited"),
+        (*_SHARED_GROUPS, "global-not-waited"),
         not_by_issuer,
         "{issuer}, which executed {first_at}, does not execute the {culprit} at {culprit_at}, which waits for the groups"
         " of its own thread only",

@@ -18,7 +18,7 @@ from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
 from consan.reports.catalogue.races import EXCHANGED
-from consan.reports.catalogue.situations import UPDATE
+from consan.reports.catalogue.situations import OVERWRITTEN, UPDATE
 from consan.reports.culprits import blame
 from consan.reports.decoding.branches import where_all_pass
 from consan.reports.decoding.buffers import named_by_line
@@ -39,7 +39,7 @@ from consan.reports.waiting.deadlocks import Phase
 from consan.reports.waiting.unended import with_late_arrivals
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.reports.words.between_ranks import in_words_of_ranks
-from consan.reports.words.ordering import LOOPED_STORE, NEXT_ITERATION, Pair, in_one_round, in_program_order, of_a_later_round
+from consan.reports.words.ordering import LOOPED_STORE, NEXT_ITERATION, Pair, in_one_round, in_program_order, of_a_later_round, turned
 from consan.reports.words.wording import describe
 
 
@@ -113,9 +113,19 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
     facts |= {"extreme": shape == UPDATE and _all_writes(pair, module, "keeps_extreme")}
     facts |= buffer_facts(found, finding.pair, low, high, module) if shape == NEXT_ITERATION else {}
     facts |= loop_facts(pair, module.relations) if shape in (NEXT_ITERATION, LOOPED_STORE) else {}
-    described = describe(finding, situation, shape, framework=module.framework, **facts)
-    described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
-    described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
+
+    def in_words(finding: Finding, pair: Pair) -> Finding:
+        described = describe(finding, situation, shape, framework=module.framework, **facts)
+        described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
+        return blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
+
+    described = in_words(finding, pair)
+    if (finding.kind, finding.hazard) == (
+        "data-race",
+        "RAW",
+    ) and OVERWRITTEN in described.message:  # what it should read came in an earlier round
+        finding, pair = turned(finding, pair)
+        described = in_words(finding, pair)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
     described = where_all_pass(described, pair, module.relations, module.framework, math.prod(found.geometry.ntid))
     return in_words_of_ranks(with_tolerance(described, found, module))

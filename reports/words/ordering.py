@@ -60,7 +60,7 @@ def of_a_later_round(
             and second is not None
             and _only_behind(first, second, finding.kernel, relations)
         )
-        return (*_turned(finding, pair, swap=True), USED_AGAIN) if again else (finding, pair, situation)
+        return (*turned(finding, pair, swap=True), USED_AGAIN) if again else (finding, pair, situation)
     if (
         relations is not None
         and finding.kind == "global-race"
@@ -69,7 +69,7 @@ def of_a_later_round(
         return finding, pair, RELEASED_BY_OTHER
     if finding.hazard == "RAW" and relations is not None and second is not None and _only_behind(second, first, finding.kernel, relations):
         return finding, pair, situation
-    return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
+    return *turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
 
 
 def in_one_round(kind: str, situation: str | None, first: Site | None, flag: Site | None) -> str | None:
@@ -99,15 +99,18 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
     if finding.kind not in _RACES or first is None or second is None:
         return finding, pair, ""
     if any(access.asynchronous for access in finding.accesses):
-        return *_turned(finding, pair, swap=relations is not None and _is_of_a_later_round(finding, first, second, relations)), ""
+        late = relations is not None and (
+            _is_of_a_later_round(finding, first, second, relations) or _is_behind_copy(finding, first, second, relations)
+        )
+        return *turned(finding, pair, swap=late), ""
     if relations and _is_update(first, second, relations) and not _of_one_writer(finding, first, second, relations):
-        return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
+        return *turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
     if relations and _is_checked(first, second, relations) and not _of_one_writer(finding, first, second, relations):
-        return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), CHECKED
+        return *turned(finding, pair, swap=not first.only_reads and second.only_reads), CHECKED
     if finding.kind == "global-race":
         return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
-    finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
+    finding, pair = turned(finding, pair, swap=order is not None and order.swapped)
     shape = _shape(finding, order) or (DISJOINT if _are_disjoint(finding, pair, relations) else "")
     return finding, pair, OWN_UPDATE if shape == STATEMENT and relations and _updates(pair, relations) else shape
 
@@ -121,6 +124,12 @@ def _is_of_a_later_round(finding: Finding, write: Site, operation: Site, relatio
     return order is not None and order.swapped and order.carried
 
 
+def _is_behind_copy(finding: Finding, write: Site, copy: Site, relations: Relations) -> bool:
+    """Whether a write races with a `cp.async`, and comes behind it on every path."""
+    by = [access.asynchronous for access in finding.accesses[:2]]
+    return by[0] is None and by[1] is not None and by[1].kind == "cp.async" and _only_behind(write, copy, finding.kernel, relations)
+
+
 def _are_disjoint(finding: Finding, pair: Pair, relations: Relations | None) -> bool:
     """Whether the text has no path from one of the two accesses to the other, in either order."""
     lines = [site.ptx_line for site in pair if site is not None]
@@ -128,7 +137,7 @@ def _are_disjoint(finding: Finding, pair: Pair, relations: Relations | None) -> 
     return bool(both) and all(relations is not None and relations.follows(finding.kernel, *each) is False for each in both)
 
 
-def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]:
+def turned(finding: Finding, pair: Pair, *, swap: bool = True) -> tuple[Finding, Pair]:
     """The finding and its sites, with (1) and (2) swapped if asked."""
     hazard = _MIRRORED.get(finding.hazard or "", finding.hazard)
     return (replace(finding, accesses=finding.accesses[::-1], hazard=hazard), pair[::-1]) if swap else (finding, pair)

@@ -94,7 +94,7 @@ def refined(finding: Finding, situation: str | None) -> str:
     if finding.kind == "missing-order" and situation in FLAG_SIDES and len({access.block for access in finding.accesses}) == 1:
         return f"{OF_ONE_CTA}-{situation}"
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
-    if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
+    if situation in (None, "no-barrier") or (situation == "no-warp-sync" and (between_operations or _copy_first(finding))):
         return infer(finding)
     return situation
 
@@ -166,6 +166,11 @@ def _engine(finding: Finding, access: Access | None = None) -> bool:
     return action is not None and action.kind != "cp.async"
 
 
+def _copy_first(finding: Finding) -> bool:
+    """Whether (1) is a `cp.async`: no barrier orders (2) behind it, unless its thread has waited for it."""
+    return bool(finding.accesses) and (action := _first(finding).asynchronous) is not None and action.kind == "cp.async"
+
+
 def _requests(finding: Finding) -> int:
     """How many of the accesses are requests of cluster launch control."""
     return sum(access.asynchronous is not None and access.asynchronous.kind == "try_cancel" for access in finding.accesses)
@@ -184,6 +189,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
         ("global-operation-unordered", lambda f: _engine(f) and f.hazard == "RAW" and _last(f).in_global),
         ("operation-unordered", lambda f: _engine(f) or (f.hazard == "WAR" and _engine(f, _first(f)))),
+        ("copy-not-awaited", _copy_first),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
         ("same-site", lambda f: _first(f).statement == _last(f).statement),

@@ -36,9 +36,9 @@ from consan.reports.culprits.phases import (
     passing_wait_of_copies,
     phase_in_loop,
 )
-from consan.reports.decoding import branches, implied_commits
+from consan.reports.decoding import branches, decode, implied_commits
 from consan.reports.waiting import signals
-from consan.reports.words import ordering
+from consan.reports.words import ordering, wording
 
 ORDER = next(row for row in test_culprits.ORDERS if row[0] == "exchange_in_functions")
 BARRIER = test_culprits.test_a_barrier_behind_a_wait_is_outside_of_the_branch_of_the_wait
@@ -133,6 +133,22 @@ def _each_operation_is_of_the_same_round(patch: pytest.MonkeyPatch) -> None:
     plant(patch, ordering, "order.swapped and order.carried", "False")
 
 
+def _each_read_is_of_the_first_round(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, decode, "finding, pair = turned(finding, pair)", "pass")
+
+
+def _each_commit_is_missed(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, implied_commits, "if by_all or by_own", "if by_all")
+
+
+def _no_write_is_behind_a_copy(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, ordering, " or _is_behind_copy(finding, first, second, relations)", "")
+
+
+def _no_wait_for_a_copy(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, wording, 'is not None and action.kind == "cp.async"', "is None")
+
+
 def _no_loop_is_unrolled(patch: pytest.MonkeyPatch) -> None:
     plant(patch, text_flow, " or self._is_unrolled(first) != self._is_unrolled(second)", "")
 
@@ -142,7 +158,7 @@ def _copies_of_one_mbarrier_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_commit_is_implied(patch: pytest.MonkeyPatch) -> None:
-    plant(patch, implied_commits, "if is_copy and", "if False and")
+    plant(patch, implied_commits, "if by_all or by_own", "if by_own")
 
 
 def _says(twin: str, sentence: str) -> None:
@@ -165,6 +181,19 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[Path], A
         _each_operation_is_of_the_same_round,
         lambda _: _says("bulk_store_source_next_round", "can overwrite the bytes before the bulk store"),
     ),
+    "a read of an earlier round": (
+        _each_read_is_of_the_first_round,
+        lambda _: _says("named_barrier_early_release_of_two", "can overwrite the bytes before the read"),
+    ),
+    "a commit of a warp that is late": (
+        _each_commit_is_missed,
+        lambda _: _says("wgmma_operand_refilled_at_once", "comes only after the write"),
+    ),
+    "a write behind a copy": (
+        _no_write_is_behind_a_copy,
+        lambda _: _says("cp_async_source_of_others", "can overwrite the bytes before the cp.async"),
+    ),
+    "a race with a copy": (_no_wait_for_a_copy, lambda _: _says("cp_async_source_of_others", "before the cp.async at")),
     "a loop that is unrolled": (_no_loop_is_unrolled, lambda _: _says("scan_write_behind_loop", "put __syncthreads() after the read")),
     "copies that are counted twice": (_copies_of_one_mbarrier_only, lambda _: _says("deadlock_copies_counted_in_ring", "arrive.noinc")),
     "a wait for all commits": (_no_commit_is_implied, lambda _: _says("cp_async_waited_all_late", "its own thread only")),

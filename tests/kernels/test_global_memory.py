@@ -107,6 +107,7 @@ def test_the_fix_is_verified(name: str) -> None:
             "flag-passed",
             "the flag at counted_too_few.cu:23 go on only when it has read what the write at counted_too_few.cu:15",
         ),
+        ("cleared_by_last_cta", "no-synchronisation", "give each CTA bytes of its own"),
         ("waits_for_another_flag", "no-synchronisation", "release and acquire a flag at .gpu scope"),
         ("ticket_lock_two_sums", "no-acquire", "put __threadfence() after the flag is read at ticket_lock_two_sums.cu:13"),
         ("grid_barrier_one_too_few", "flag-passed", "the number that it waits for is too low"),

@@ -15,6 +15,13 @@ RULES = {
         "counter_reset_beside_tickets",
         True,
     ),
+    "races: a flag read behind an access holds nothing back": (
+        "edges.hpp",
+        "!released(number, thread, own) && ",
+        "",
+        "cleared_by_last_cta",
+        True,
+    ),
     "races: an acquire may come early": (
         "global_races.hpp",
         "if (found != cells_.end()) compare(found->second.writes, mask, now(read));",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
+import twin_file
 from ops_reference import as_words, op_of, run
+from planted import plant
+
+import consan
+from consan.backends.cpu.semantics import ops_warp
 
 FULL = 0xFFFFFFFF
 WARPS = 6
@@ -175,4 +181,17 @@ def test_elect() -> None:
             for lane in np.flatnonzero(mask[w]):
                 peers = members_of(mask, members, w, lane)
                 if lane in peers:
-                    assert (leader[w, lane], p[w, lane]) == (peers[0], lane == peers[0])
+                    assert (leader[w, lane], p[w, lane]) == (peers[-1], lane == peers[-1])
+
+
+@pytest.mark.slow
+def test_lane_0_as_the_leader_would_hide_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = twin_file.read(Path(__file__).parents[1] / "kernels" / "twins" / "bulk_store_wait_by_lane_0.cu")
+
+    def verdict() -> str:
+        kernel = twin_file.kernel(twin.path, racy=True)
+        return consan.launch(kernel, twin.grid, twin.block, twin.parameters(twin.fresh_args()), device="cpu").verdict
+
+    assert verdict() == "violations"
+    plant(monkeypatch, ops_warp, "word.astype(np.float64)", "(word & -word).astype(np.float64)")
+    assert verdict() == "clean"

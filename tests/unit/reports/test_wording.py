@@ -69,6 +69,8 @@ def test_every_operation_has_a_wait_that_can_be_filled_in(operation: str) -> Non
         (race(warp=5, block=(1, 0, 0)), "cluster"),
         (race(role="atomic read-modify-write"), "atomic"),
         (Finding("data-race", "k", accesses=(samples.WRITE, replace(samples.WRITE, warp=1))), "same-site"),
+        (Finding("data-race", "k", accesses=(samples.COPY, replace(samples.WRITE, warp=1))), "copy-not-awaited"),
+        (Finding("data-race", "k", accesses=(samples.WRITE, samples.COPY)), "no-warp-sync"),
         (Finding("missing-wait", "k", accesses=(samples.COPY, samples.READ)), "not-waited"),
         (Finding("missing-wait", "k", accesses=(samples.COPY, samples.COPY)), "overlapping-copies"),
         (Finding("uninitialized-read", "k", accesses=(samples.READ,)), "general"),
@@ -120,6 +122,11 @@ def test_unused_uninitialised_bytes_are_a_note() -> None:
         ("not-committed", "cp.async.commit_group between the copy and its wait", "commit with cp.async.commit_group after PTX line 99"),
         ("waited-no-barrier", "a barrier after the wait", "__syncthreads() after the wait for group 2 and before reduce.cu:11"),
         ("source-overwritten", "before the source is overwritten", "cp.async.wait_group 1"),
+        (
+            "global-source-overwritten",
+            "before its source is overwritten",
+            "cp.async.wait_group 1 (__pipeline_wait_prior(1)) in the thread that",
+        ),
     ],
 )
 def test_a_copy_in_flight_names_its_group_and_the_wait(situation: str, missing: str, fix: str) -> None:

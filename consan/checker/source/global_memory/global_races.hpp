@@ -321,8 +321,8 @@ class GlobalRaces : GlobalRaceItems {
             explained.others = nothing && others_know(item, now);
             if (nothing) explained.early = edges_.waited_for(old.cluster, old.thread, now.cluster, now.thread);
             if (nothing && !explained.others) explained.behind = edges_.lacks_behind(old.cluster, old.thread, item.time, now.cluster, now.thread);
-            if (nothing) explained.passed = edges_.passed(old.cluster, old.thread, item.time, now.cluster, now.thread);
-            if (nothing) explained.passed_first = edges_.passed(now.cluster, now.thread, 0, old.cluster, old.thread);
+            if (nothing) explained.passed = edges_.passed(old.cluster, old.thread, item.time, now.cluster, now.thread, 0);
+            if (nothing) explained.passed_first = edges_.passed(now.cluster, now.thread, 0, old.cluster, old.thread, item.time);
         }
         return explained;
     }

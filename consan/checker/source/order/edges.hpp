@@ -135,18 +135,21 @@ class Edges {
     }
 
     // A flag that the second thread has read and acquired before the first one releases it behind its access, if the first one knows nothing of
-    // the second one. `time`: of the access, or 0 if it is the one that comes now.
-    Deficit passed(u32 first_cluster, u32 first, u32 time, u32 cluster, u32 thread) {
+    // the second one. `time`, `own`: of the two accesses, or 0 for the one that comes now. A read behind the second access holds nothing back.
+    Deficit passed(u32 first_cluster, u32 first, u32 time, u32 cluster, u32 thread, u32 own) {
         if (!flags_.size() || views_.last_of(cluster, thread, first_cluster, first).made) return {};
+        auto released = [&](u32 number, u32 by, u32 at) {
+            auto covers = [&](const Carried &each) { return each.layer == KNOWN && at && views_.covers(each.moment, by, at); };
+            return std::any_of(carried_[number].own.begin(), carried_[number].own.end(), covers);
+        };
         auto acquires = [&](u32 number) {
             const FlagAccess &read = flags_[number];
-            return done_[number] && (read.order & IS_ACQUIRE || fenced_behind(cluster, read.thread, read.site));
+            return done_[number] && !released(number, thread, own) && (read.order & IS_ACQUIRE || fenced_behind(cluster, read.thread, read.site));
         };
         auto behind = [&](u32 number) {
             const FlagAccess &write = flags_[number];
             if (!done_[number]) return write.order & IS_RELEASE || (number && write.fences.releases > flags_[number - 1].fences.releases);
-            auto covers = [&](const Carried &each) { return each.layer == KNOWN && time && views_.covers(each.moment, first, time); };
-            return std::any_of(carried_[number].own.begin(), carried_[number].own.end(), covers);
+            return released(number, first, time);
         };
         PassedFlags::Passed found = passed_.find(first_cluster, cluster, thread, acquires, behind);
         Deficit made{};
