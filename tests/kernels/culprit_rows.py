@@ -10,7 +10,7 @@ CULPRITS = (
     ("named_barrier_wrong_id", "bar.sync", "waits at named barrier", "use one barrier id"),
     ("named_barrier_arrive_is_no_wait", "bar.arrive", "arrives and does not wait", "wait at named_barrier_arrive_is_no_wait.cu:17"),
     ("named_barrier_early_release", "ARRIVE(EMPTY)", "comes before the read at named_barrier_early", "move the"),
-    ("named_barrier_early_release_of_two", "arrive(TURN", "comes before the read at named_barrier_early", "move the"),
+    ("named_barrier_early_release_of_two", "ARRIVE(TURN", "comes before the read at named_barrier_early", "move the"),
     ("named_barrier_early_publication", "ARRIVE(FULL)", "publishes only what came before it", "move the bar.arrive 1, 64 at"),
     ("named_barrier_early_publication_unrolled", 'ARRIVE("1")', "publishes only what came before it", "move the bar.arrive 1, 64 at"),
     ("named_barrier_turns", "gives the turn away", "comes before the read at named_barrier_turns", "move the bar.arrive at"),

@@ -17,7 +17,7 @@ RULES = {
     ),
     "races: a flag read behind an access holds nothing back": (
         "edges.hpp",
-        "!released(number, thread, own) && ",
+        "!released(number, thread, own, LOOSE) && ",
         "",
         "cleared_by_last_cta",
         True,

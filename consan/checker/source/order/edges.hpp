@@ -138,18 +138,18 @@ class Edges {
     // the second one. `time`, `own`: of the two accesses, or 0 for the one that comes now. A read behind the second access holds nothing back.
     Deficit passed(u32 first_cluster, u32 first, u32 time, u32 cluster, u32 thread, u32 own) {
         if (!flags_.size() || views_.last_of(cluster, thread, first_cluster, first).made) return {};
-        auto released = [&](u32 number, u32 by, u32 at) {
-            auto covers = [&](const Carried &each) { return each.layer == KNOWN && at && views_.covers(each.moment, by, at); };
+        auto released = [&](u32 number, u32 by, u32 at, Layer layer) {
+            auto covers = [&](const Carried &each) { return each.layer == layer && at && views_.covers(each.moment, by, at); };
             return std::any_of(carried_[number].own.begin(), carried_[number].own.end(), covers);
         };
         auto acquires = [&](u32 number) {
             const FlagAccess &read = flags_[number];
-            return done_[number] && !released(number, thread, own) && (read.order & IS_ACQUIRE || fenced_behind(cluster, read.thread, read.site));
+            return done_[number] && !released(number, thread, own, LOOSE) && (read.order & IS_ACQUIRE || fenced_behind(cluster, read.thread, read.site));
         };
         auto behind = [&](u32 number) {
             const FlagAccess &write = flags_[number];
             if (!done_[number]) return write.order & IS_RELEASE || (number && write.fences.releases > flags_[number - 1].fences.releases);
-            return released(number, first, time);
+            return released(number, first, time, KNOWN);
         };
         PassedFlags::Passed found = passed_.find(first_cluster, cluster, thread, acquires, behind);
         Deficit made{};
