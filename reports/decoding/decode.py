@@ -18,7 +18,7 @@ from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
 from consan.reports.catalogue.races import EXCHANGED
-from consan.reports.catalogue.situations import OVERWRITTEN, UPDATE
+from consan.reports.catalogue.situations import RELEASED_EARLY, UPDATE
 from consan.reports.culprits import blame
 from consan.reports.decoding.branches import where_all_pass
 from consan.reports.decoding.buffers import named_by_line
@@ -120,10 +120,8 @@ def _finding(found: FindingRecord, module: ModuleSites, *, several: bool = False
         return blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
 
     described = in_words(finding, pair)
-    if (finding.kind, finding.hazard) == (
-        "data-race",
-        "RAW",
-    ) and OVERWRITTEN in described.message:  # what it should read came in an earlier round
+    of_earlier_round = described.cause == RELEASED_EARLY and (finding.kind, finding.hazard) == ("data-race", "RAW")
+    if of_earlier_round:  # the read should come first
         finding, pair = turned(finding, pair)
         described = in_words(finding, pair)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
