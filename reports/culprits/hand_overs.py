@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from consan.instrument.relations import Stretches, SyncPoint
 from consan.reports.culprits.cases import (
@@ -57,6 +58,35 @@ def _released_early(case: Case, around: Stretches, between: str) -> tuple[SyncPo
             if not _comes_before(arrives, waits, after):
                 return arrival, {"reader_at": place(access), "reader_role": access.role, "with_between": between}
     return None
+
+
+def released_alone(case: Case) -> Culprit:
+    """A lane arrives for its warp, behind its own read: that of the read does not, and no barrier lets the first one wait for it."""
+    whole = case.around_any()
+    for access, own, all_ in (
+        (case.first, case.around.after_first, whole.after_first if whole else ()),
+        (case.second, case.around.after_second, whole.after_second if whole else ()),
+    ):
+        arrival = first_of(all_, is_release) if access.role == "read" else None
+        if arrival is None or same(arrival, own):
+            continue
+        between = all_[: all_.index(arrival)]
+        if not any(point.row.is_warp_barrier or is_barrier(point) for point in between):
+            return arrival, {"reader_at": place(access), "reader_role": access.role}
+    return None
+
+
+# Finder, sentence, fix.
+RELEASED_EARLY: Final = (
+    released_early,
+    "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+    "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
+)
+RELEASED_ALONE: Final = (
+    released_alone,
+    "the {culprit} at {culprit_at} is of another lane, which has not waited for the {reader_role}, and lets the bytes be overwritten",
+    "put {warp_barrier} after the {reader_role} at {reader_at} and before the {culprit} at {culprit_at}",
+)
 
 
 def _comes_before(wanted: Callable[[SyncPoint], bool], end: Callable[[SyncPoint], bool], points: Iterable[SyncPoint]) -> bool:

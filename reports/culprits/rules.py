@@ -38,7 +38,15 @@ from consan.reports.culprits.finders import (
     waits_for_own,
     warp_barrier,
 )
-from consan.reports.culprits.hand_overs import announced_alone, ends_early, heard_by_nobody, not_waited_for, published_early, released_early
+from consan.reports.culprits.hand_overs import (
+    RELEASED_ALONE,
+    RELEASED_EARLY,
+    announced_alone,
+    ends_early,
+    heard_by_nobody,
+    not_waited_for,
+    published_early,
+)
 from consan.reports.culprits.phases import (
     OTHER_WAITS,
     OVERTAKEN_WAITS,
@@ -95,12 +103,7 @@ _RACES: Final = (
         "replace the {culprit} at {culprit_at} by {cta_barrier}, where all its threads reach it",
     ),
     (("no-barrier",), late_hand_over, *_LATE),
-    (
-        ("no-barrier", "refilled-too-early"),
-        released_early,
-        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
-        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
-    ),
+    (("no-barrier", "refilled-too-early"), *RELEASED_EARLY),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     (
         _CTA + _ENGINES,
@@ -263,12 +266,8 @@ _WAITS: Final = (
     *OVERTAKEN_WAITS,
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
     *OTHER_WAITS,
-    (
-        ("refilled",),
-        released_early,
-        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
-        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
-    ),
+    (("refilled",), *RELEASED_EARLY),
+    (("refilled",), *RELEASED_ALONE),
     (("refilled",), heard_by_nobody, *_UNHEARD),
     (
         ("refilled",),

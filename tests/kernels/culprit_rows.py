@@ -23,6 +23,7 @@ CULPRITS = (
     ("mbarrier_relaxed_wait", "RELAXED", "is relaxed", "write .acquire"),
     ("mbarrier_relaxed_wait_for_copy", "RELAXED", "acquires nothing", "write .acquire"),
     ("mbarrier_released_early", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
+    ("mbarrier_leader_releases_alone", "ARRIVE(&empty)", "is of another lane, which has not waited for the read", "put __syncwarp() after"),
     ("mbarrier_leader_releases_early", "ARRIVE(&empty)", "comes before the read", "with __syncwarp() between the two"),
     ("mbarrier_leader_reads_late", "ARRIVE(&empty)", "comes before the read", "with __syncwarp() between the two"),
     ("cp_async_waits_for_own", "wait_group", "its own thread only, and no barrier comes after it", "put __syncthreads() after the"),

@@ -22,7 +22,7 @@ from consan.reports.culprits.finders import (
     wait_of_another,
     waits_for_own,
 )
-from consan.reports.culprits.hand_overs import announced_alone, ends_early, not_waited_for, published_early, released_early
+from consan.reports.culprits.hand_overs import announced_alone, ends_early, not_waited_for, published_early, released_alone, released_early
 from consan.reports.culprits.phases import (
     constant_parity,
     constant_parity_of_first,
@@ -62,6 +62,7 @@ FINDERS = {
     (passing_wait_of_copies,): ("ring_parity_of_lap_in_structure", "has let the copy begin before the mbarrier.arrive"),
     (never_freed,): ("cluster_gather_not_handed_back", "nothing behind it signals to the issuer that the bytes are free"),
     (freeing,): ("../blackwell/operand_freed_between_products", "has let the bulk load at"),
+    (released_alone,): ("mbarrier_leader_releases_alone", "is of another lane"),
     (released_early,): ("mbarrier_leader_releases_early", "comes before the read"),
     (announced_alone,): ("bulk_bytes_announced_alone", "does not arrive behind it"),
     (published_early,): ("named_barrier_early_publication", "publishes only what came before it"),
