@@ -186,9 +186,9 @@ def _redux(name: str, word: str) -> Op:
 
 
 def _elect(mask: Array, members: Array) -> tuple[Array, Array]:
-    """The highest executing member leads: any one may, the same each time. GPUs take the lowest, so programs mistake it for lane 0."""
+    """The lowest executing member leads: any one may, the same each time, and GPUs take that one (SEMANTICS.md, R-EL1)."""
     word = _spread(ballot(mask) & np.asarray(members), mask).astype(np.int64)
-    leader = np.frexp(word.astype(np.float64))[1] - 1
+    leader = np.frexp((word & -word).astype(np.float64))[1] - 1
     return leader.astype(U32), leader == LANES
 
 
