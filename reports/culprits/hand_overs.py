@@ -77,12 +77,12 @@ def released_alone(case: Case) -> Culprit:
 
 
 # Finder, sentence, fix.
-RELEASED_EARLY: Final = (
+EARLY_RELEASE: Final = (
     released_early,
     "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
     "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes{with_between}",
 )
-RELEASED_ALONE: Final = (
+LONE_RELEASE: Final = (
     released_alone,
     "the {culprit} at {culprit_at} is of another lane, which has not waited for the {reader_role}, and lets the bytes be overwritten",
     "put {warp_barrier} after the {reader_role} at {reader_at} and before the {culprit} at {culprit_at}",

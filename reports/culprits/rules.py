@@ -39,8 +39,8 @@ from consan.reports.culprits.finders import (
     warp_barrier,
 )
 from consan.reports.culprits.hand_overs import (
-    RELEASED_ALONE,
-    RELEASED_EARLY,
+    EARLY_RELEASE,
+    LONE_RELEASE,
     announced_alone,
     ends_early,
     heard_by_nobody,
@@ -103,7 +103,7 @@ _RACES: Final = (
         "replace the {culprit} at {culprit_at} by {cta_barrier}, where all its threads reach it",
     ),
     (("no-barrier",), late_hand_over, *_LATE),
-    (("no-barrier", "refilled-too-early"), *RELEASED_EARLY),
+    (("no-barrier", "refilled-too-early"), *EARLY_RELEASE),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     (
         _CTA + _ENGINES,
@@ -266,8 +266,8 @@ _WAITS: Final = (
     *OVERTAKEN_WAITS,
     (("not-waited",), phase_in_loop, _EARLIER, _FOLLOW),
     *OTHER_WAITS,
-    (("refilled",), *RELEASED_EARLY),
-    (("refilled",), *RELEASED_ALONE),
+    (("refilled",), *EARLY_RELEASE),
+    (("refilled",), *LONE_RELEASE),
     (("refilled",), heard_by_nobody, *_UNHEARD),
     (
         ("refilled",),
