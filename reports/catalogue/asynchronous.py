@@ -117,7 +117,7 @@ _LOAD_WAITS |= {name.replace("bulk load", "st.async"): row for name, row in _LOA
 _STORE_WAITS = {
     "not-waited:bulk store": Situation(
         "a wait that covers {group} before this {second_role}: {wait_name}",
-        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then {cta_barrier}, before {second_at}",
+        "wait with {wait} ({wait_cpp}) {by_issuer}, before {second_at}",
         _STILL_READS,
     ),
     "not-committed:bulk store": Situation(
@@ -136,12 +136,12 @@ _FULL_WAIT = "cp.async.bulk.wait_group {leave} (without .read{read_form})"
 _RESULT_WAITS = {
     "global-read-wait-only:bulk store": Situation(
         "a cp.async.bulk.wait_group without .read that covers {group}: .read tells only that shared memory has been read",
-        f"wait with {_FULL_WAIT} in the thread that issued the copy, then {{cta_barrier}}, before {{second_at}}",
+        f"wait with {_FULL_WAIT} {{by_issuer}}, before {{second_at}}",
         _NOT_THERE + ": only its source has been waited for",
     ),
     "global-not-waited:bulk store": Situation(
         "a wait that covers {group} before this {second_role}: cp.async.bulk.wait_group without .read",
-        f"wait with {_FULL_WAIT} in the thread that issued the copy, then {{cta_barrier}}, before {{second_at}}",
+        f"wait with {_FULL_WAIT} {{by_issuer}}, before {{second_at}}",
         _NOT_THERE,
     ),
     "global-not-committed:bulk store": Situation(
@@ -238,7 +238,7 @@ _MATRIX_WAITS = {
     ),
     "waited-no-barrier:wgmma": Situation(
         "an edge from the {wait_name} of the warpgroup to (2): a wait serves the warp that executes it",
-        _ALL_WARPS,
+        _ALL_WARPS + "; if they arrive before that wait already, let them wait with {wait_zero} before they do",
         "the {second_role} at {second_at} can overwrite an operand that the wgmma.mma_async at {first_at} still reads:"
         " nothing orders a wait for it before (2)",
     ),

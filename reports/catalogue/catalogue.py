@@ -178,7 +178,7 @@ _BARRIER_MISUSE = CatalogueEntry(
     {
         "result-ignored": Situation(
             "a test of the result: try_wait may return false at its time limit, and then the phase is not over",
-            "repeat the try_wait at {first_at} until it returns true",
+            "repeat the try_wait at {first_at} until it returns true ({repeated})",
             "the result of the mbarrier.try_wait at {first_at} is ignored",
         ),
         **BARRIER_MISUSE,

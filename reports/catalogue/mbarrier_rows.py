@@ -143,6 +143,11 @@ MBARRIER_DEADLOCKS: Final = {
         "look for the thread that should arrive and issue the copies: does it wait itself, or has it left its loop early?"
         " Check the number of iterations on the two sides of the pipeline, and the parities",
     ),
+    "crossed": Situation(
+        "a signal that completes {barrier}",
+        "let every thread that the barriers count arrive; a wait for a free stage begins with parity 1, which returns at once on an"
+        " mbarrier that nobody has arrived on yet",
+    ),
     "nothing-missing": Situation(
         "a new use of {barrier}: nothing has arrived in the current phase, the one waited for",
         "check the parity that is waited for, and the number of iterations on the two sides of the pipeline",

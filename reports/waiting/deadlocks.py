@@ -91,7 +91,8 @@ def deadlock(
     else:
         named = _named(states, barriers, owners, polled)
         barriers = [] if states and _only_follow(finding, relations) else barriers
-        cause = _cause(states) if states and not barriers else None
+        crossed = "crossed" if any(state.phase == 0 and state.pending == state.expected > 0 for state in states) else None
+        cause = crossed if barriers else _cause(states) if states else None
         described = describe(finding, cause, barrier=named, lacking=_lacking(states))
     lacks = [Lack(state.variable, state.phase, state.pending, state.expected, state.tx, state.cluster_rank) for state in states]
     if relations is None or (owners and not by_mask(relations.signals(kernel))):

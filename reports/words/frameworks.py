@@ -318,6 +318,7 @@ _BEHIND: Final[dict[str, _Spellings]] = {
         "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
     ),
     "by_an_atomic": {name: f"for a sum: {word}" * (name in _SUMMED) for name, word in _ALONE["atomic_add"].items()},
+    "repeated": _row(cute="hand its result to consumer_wait", dsl="hand its result to pipeline.consumer_wait or producer_acquire"),
     "mbarrier_wait": _row(
         "cuda::ptx::mbarrier_try_wait_parity",
         "producer_acquire, consumer_wait",
@@ -330,7 +331,9 @@ _BEHIND: Final[dict[str, _Spellings]] = {
 _READ_FORM: Final = _row(
     "; cuda::ptx::cp_async_bulk_wait_group, not cuda::ptx::cp_async_bulk_wait_group_read",
     "; cute::tma_store_wait is the .read form and does not serve",
+    pallas="; plgpu.wait_smem_to_gmem({leave}) without wait_read_only",
 )
+_OF_THE_GROUP: Final = "in the warpgroup that issued the copy (a barrier of the warpgroup is part of it)"
 
 # Advice for users who do not write the missing instruction themselves.
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
@@ -363,6 +366,7 @@ def words_of(framework: str, operation: str) -> dict[str, str]:
         "wait_all_cpp": _all(operation, column, wait),
         "commit_cpp": COMMITS.get(operation, _row())[column],
         "read_form": _READ_FORM[column],
+        "by_issuer": _OF_THE_GROUP if column == PALLAS else f"in the thread that issued the copy, then {words['cta_barrier']}",
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from consan.adapters.base import SessionLike
 from consan.adapters.buffers import buffers
-from consan.adapters.driven import warp_library
+from consan.adapters.driven import warp_library, warp_snippets
 from consan.adapters.driven.seam import DrivenSeam
 from consan.adapters.seam import lacking
 from consan.libcuda import library, memory_calls
@@ -46,7 +46,11 @@ class WarpStandIn(DrivenSeam):
         """Its configuration is read when it starts."""
         super().install(session)
         self._when("warp.config", self._configure)
-        self._when("warp", lambda warp: self._wrap(warp, "launch", _named))
+        self._when("warp", self._begin_package)
+
+    def _begin_package(self, warp: ModuleType) -> None:
+        self._wrap(warp, "launch", _named)
+        self._wrap(warp, "func_native", warp_snippets.with_lines)
 
     def _configure(self, config: ModuleType) -> None:
         for name, value in (("cuda_output", "ptx"), ("lineinfo", True), ("kernel_cache_dir", str(self._own_folder()))):

@@ -266,3 +266,22 @@ def test_a_fix_for_warp_names_no_barrier_of_cuda() -> None:
     words = frameworks.words_of(frameworks.WARP, "copy")
     assert (words["cta_barrier"], words["warp_barrier"]) == ("a barrier of the block", "a barrier of the warp")
     assert "wp.func_native" in frameworks.advice(frameworks.WARP, "data-race")
+
+
+@pytest.mark.parametrize("situation", ["not-waited", "global-not-waited"])
+@pytest.mark.parametrize(("framework", "then"), [(frameworks.PALLAS, ""), (frameworks.CUTE_DSL, "cute.arch.sync_threads()")])
+def test_the_wait_of_pallas_for_a_store_is_a_barrier_too(framework: str, then: str, situation: str) -> None:
+    store = dataclasses.replace(samples.COPY, asynchronous=AsyncInfo("bulk store", group=0))
+    finding = Finding("missing-wait", "k", hazard="WAR", accesses=(store, samples.WRITE))
+    fix = describe(finding, situation, framework=framework, leave=1).fix
+    assert ("a barrier of the warpgroup is part of it" in fix) is (framework == frameworks.PALLAS)
+    assert then in fix
+    assert "barrier_arrive" not in fix
+
+
+@pytest.mark.parametrize(
+    ("framework", "word"), [(frameworks.CUTE_DSL, " (hand its result to pipeline.consumer_wait or producer_acquire)"), (frameworks.PTX, "")]
+)
+def test_a_peek_whose_result_is_ignored_belongs_to_the_wait_of_the_pipeline(framework: str, word: str) -> None:
+    finding = describe(Finding("barrier-misuse", "k", accesses=(samples.READ,)), "result-ignored", framework=framework)
+    assert finding.fix.endswith(f"until it returns true{word}")
