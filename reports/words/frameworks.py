@@ -228,7 +228,8 @@ _ALONE: Final[dict[str, _Spellings]] = {
     "compare_and_swap": _row(*_COMPARE_AND_SWAP, dsl="cute.arch.atomic_cas", warp="wp.atomic_cas"),
     "grid_barrier": dict.fromkeys(FRAMEWORKS, "a barrier of the grid between the two (cooperative launch)")
     | {HELION: "hl.barrier() between the two loops over tiles", TILELANG: "T.sync_grid() between the two (cooperative launch)"}
-    | {PALLAS: "a semaphore between the two (pl.semaphore_signal, pl.semaphore_wait)"},
+    | {PALLAS: "a semaphore between the two (pl.semaphore_signal, pl.semaphore_wait)"}
+    | {NUMBA: "cuda.cg.this_grid().sync() between the two"},
     "gpu_fence": _fence("gpu", "__threadfence()", " (through tl.inline_asm_elementwise)"),
     "cta_fence": _fence("cta", "__threadfence_block()"),
     "sys_fence": _fence("sys", "__threadfence_system()"),

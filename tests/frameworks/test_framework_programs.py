@@ -52,6 +52,7 @@ class FrameworkProgram:
 
 CASES = [
     FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
+    FrameworkProgram("numba_grid.py", "numba-cuda", "global-race", "cuda.cg.this_grid().sync()"),
     FrameworkProgram("numba_devices.py", "numba-cuda", "global-race", "event.wait(", options=("--gpus", "2")),
     FrameworkProgram(
         *("core_devices.py", "cuda-core", "global-race", "(second.wait(first.record()))"),

@@ -4,7 +4,8 @@ Read against numba-cuda 0.30 and numba-cuda-mlir 0.6. Both end in `_Linker.compl
 optimised at link time; here it gives PTX, which the driver takes as well. They are asked for line information, and their caches on disk,
 which hold machine code, are neither read nor written.
 
-Not handled: kernels that are linked with machine code or the device runtime, and Numba's simulator.
+Of the device runtime, the barrier of the grid is there (grid_barriers.py). Not handled: kernels that are linked with other machine code,
+and Numba's simulator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters.buffers import buffers
+from consan.adapters.driven.grid_barriers import with_grid_barriers
 from consan.adapters.numba import nothing, parameter_names, with_lines
 from consan.adapters.seam import Seam, lacking
 from consan.libcuda import library
@@ -67,16 +69,22 @@ class NumbaMlirStandIn(NumbaStandIn):
 
 
 def as_ptx(code: Any, original: Callable[..., Any], linker: Any) -> Any:
-    """`_Linker.complete`: PTX in place of machine code. Raises NotSupported where there is some of that already."""
-    given = linker._object_codes
+    """`_Linker.complete`: PTX in place of machine code. Raises NotSupported where there is some already other than the device runtime."""
+    given = linker._object_codes = [each for each in linker._object_codes if not _is_device_runtime(each)]
     kinds = {each.code_type for each in given}
     if kinds == {"ptx"} and len(given) == 1:
         linker.linker, linker._complete, linker._info_log, linker._error_log = linker, True, "", ""
-        return code.from_ptx(given[0].code, name=given[0].name)
-    if kinds != {"ltoir"}:
+        ptx = given[0].code
+    elif kinds == {"ltoir"}:
+        linker.lineinfo = True
+        ptx = linker.get_linked_ptx()
+    else:
         raise NotSupported(f"the kernel is linked with {' and '.join(sorted(kinds))}, which the virtual machine cannot do: it needs a GPU")
-    linker.lineinfo = True
-    return code.from_ptx(linker.get_linked_ptx(), name=given[0].name)
+    return code.from_ptx(with_grid_barriers(bytes(ptx).decode()).encode(), name=given[0].name)
+
+
+def _is_device_runtime(code: Any) -> bool:
+    return code.code_type == "library" and "cudadevrt" in str(code.name)
 
 
 def _named(original: Callable[..., Any], kernel: Any, args: Any, *others: Any, **named: Any) -> Any:
