@@ -70,7 +70,7 @@ def test_every_operation_has_a_wait_that_can_be_filled_in(operation: str) -> Non
         (race(role="atomic read-modify-write"), "atomic"),
         (Finding("data-race", "k", accesses=(samples.WRITE, replace(samples.WRITE, warp=1))), "same-site"),
         (Finding("data-race", "k", accesses=(samples.COPY, replace(samples.WRITE, warp=1, block=samples.COPY.block))), "copy-not-awaited"),
-        (Finding("data-race", "k", accesses=(replace(samples.WRITE, block=samples.COPY.block), samples.COPY)), "no-warp-sync"),
+        (Finding("data-race", "k", accesses=(replace(samples.COPY, role="write", asynchronous=None), samples.COPY)), "no-warp-sync"),
         (Finding("missing-wait", "k", accesses=(samples.COPY, samples.READ)), "not-waited"),
         (Finding("missing-wait", "k", accesses=(samples.COPY, samples.COPY)), "overlapping-copies"),
         (Finding("uninitialized-read", "k", accesses=(samples.READ,)), "general"),
