@@ -24,6 +24,7 @@ NOT_SEEN = {
     **dict.fromkeys(("peterson_between_ctas", "peterson_in_a_loop", "crossed_guard_in_shared", "dekker_no_fence"), "stores behind looks"),
     **dict.fromkeys(("multi_warp_tile", "shuffle_of_a_tile"), "memory that is reserved for cooperative groups"),
     **dict.fromkeys(("surface_sums_of_ctas", "surface_handed_to_next_cta", "surface_within_a_cta"), "surfaces"),
+    "grid_barrier_goal_too_low": "in its schedule no CTA runs ahead of the others",
     "texture_beside_store": "textures",
     "texture_of_other_elements": "textures",
     "cluster_push_added_beside_strong_store": "it takes a bulk reduction for an access through the generic proxy",
