@@ -285,3 +285,12 @@ def test_the_wait_of_pallas_for_a_store_is_a_barrier_too(framework: str, then: s
 def test_a_peek_whose_result_is_ignored_belongs_to_the_wait_of_the_pipeline(framework: str, word: str) -> None:
     finding = describe(Finding("barrier-misuse", "k", accesses=(samples.READ,)), "result-ignored", framework=framework)
     assert finding.fix.endswith(f"until it returns true{word}")
+
+
+def test_warps_that_hand_a_stage_back_before_the_wait_that_covers_it_are_to_wait_for_all() -> None:
+    """A repair is tried with the wait that the fix names."""
+    product = dataclasses.replace(samples.COPY, asynchronous=AsyncInfo("wgmma", group=0))
+    finding = Finding("missing-wait", "k", hazard="WAR", accesses=(product, samples.WRITE))
+    fix = describe(finding, "waited-no-barrier", framework=frameworks.PALLAS, leave=1).fix
+    assert "arrive after wgmma.wait_group.sync.aligned 1 (plgpu.wgmma_wait(1))" in fix
+    assert "wait with wgmma.wait_group.sync.aligned 0 (plgpu.wgmma_wait(0)) before they do" in fix
