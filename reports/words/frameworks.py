@@ -15,6 +15,7 @@ import re
 from typing import Final
 
 from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.words.by_pallas import by_pallas
 
 CUDA: Final = "cuda"
 CUTE: Final = "cute"
@@ -26,6 +27,7 @@ WARP: Final = "warp"
 TILELANG: Final = "tilelang"
 PALLAS: Final = "pallas"
 HELION: Final = "helion"
+PALLAS_TRITON: Final = "pallas-triton"  # kernels of Pallas that Triton compiles: no column, but Triton's by other names
 PTX: Final = "ptx"
 FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, WARP, TILELANG, PALLAS, HELION, PTX)
 
@@ -268,22 +270,18 @@ _ALONE: Final[dict[str, _Spellings]] = {
         warp="wp.atomic_exch or wp.atomic_add",
     ),
     "one_thread": _row(
-        "if (threadIdx.x == 0), elect.sync",
-        "if (threadIdx.x == 0), elect.sync",
+        *["if (threadIdx.x == 0), elect.sync"] * 2,
         "elect.sync",
         "if cuda.threadIdx.x == 0",
-        "elect.sync",
-        "elect.sync",
+        *["elect.sync"] * 2,
         dsl="with cute.arch.elect_one() in one warp (elect.sync)",
         tile="if T.shuffle_elect(0) (elect.sync)",
     ),
     "one_lane": _row(
-        "elect.sync, if (threadIdx.x % 32 == 0)",
-        "elect.sync, if (threadIdx.x % 32 == 0)",
+        *["elect.sync, if (threadIdx.x % 32 == 0)"] * 2,
         "elect.sync",
         "if cuda.threadIdx.x % 32 == 0",
-        "elect.sync",
-        "elect.sync",
+        *["elect.sync"] * 2,
         dsl="with cute.arch.elect_one() (elect.sync)",
         tile="if T.shuffle_elect(32) (elect.sync)",
     ),
@@ -295,7 +293,7 @@ _PTX_BEHIND: Final = {
     "warp_barrier": "bar.warp.sync",
     "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
 }
-GROUPS_BY_COMPILER: Final = (TRITON, GLUON, PALLAS, HELION)  # whose named barriers are not the user's
+GROUPS_BY_COMPILER: Final = (TRITON, GLUON, PALLAS, PALLAS_TRITON, HELION)  # whose named barriers are not the user's
 _SUMMED: Final = (TRITON, PALLAS, TILELANG, HELION)  # whose users add up by an atomic operation
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
@@ -349,6 +347,7 @@ _COMPILED_TWICE: Final = "Helion and Triton place it: try another configuration,
 _ADVICE: Final = {
     HELION: (_COMPILED_TWICE, tuple(each.id for each in KINDS.values() if each.by_compiler)),
     TRITON: (_COMPILED, tuple(each.id for each in KINDS.values() if each.by_compiler)),
+    PALLAS_TRITON: (_COMPILED.replace("to Triton", "to JAX"), tuple(each.id for each in KINDS.values() if each.by_compiler)),
     WARP: (_BUILT_IN, ("data-race", "missing-order")),
     PALLAS: ("plgpu.barrier_arrive has no scope of its own: report a .cta scope between CTAs to JAX, with this reproduction", ("scope",)),
     TILELANG: (_ORDERED_BY_TILELANG, tuple(each.id for each in KINDS.values() if each.by_compiler)),
@@ -357,6 +356,8 @@ _ADVICE: Final = {
 
 def words_of(framework: str, operation: str) -> dict[str, str]:
     """Every word of a framework for an operation (`cp.async`, `bulk load`, ...). Placeholders in them are not filled in."""
+    if framework == PALLAS_TRITON:
+        return {name: by_pallas(word) for name, word in words_of(TRITON, operation).items()}
     column = framework if framework in FRAMEWORKS else CUDA
     wait = WAITS.get(operation, WAITS["cp.async"])[column]
     words = {name: row[column] for name, row in (*_ALONE.items(), *_BEHIND.items())}
@@ -384,7 +385,7 @@ def _all(operation: str, column: str, wait: str) -> str:
 def advice(framework: str, kind: str, *, in_global: bool = False) -> str:
     """The sentence after the fix, if the user does not write the missing instruction; else empty. `in_global`: about global memory."""
     said, kinds = _ADVICE.get(framework, ("", ()))
-    users = in_global and framework in (TRITON, HELION)  # flags and order there are the user's, whatever the compiler places
+    users = in_global and framework in (TRITON, PALLAS_TRITON, HELION)  # flags and order there are the user's, whatever the compiler places
     return f"; {said}" if kind in kinds and not users else ""
 
 

@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Final
 
 from consan.dataclass import dataclass
+from consan.session.modules.producers import PALLAS_MARK
 
 _ENTRY: Final = re.compile(r"^[^/\n]*\.entry\s+([\w$]+)")
 _ACCESS: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st|atom|red)\.(?=[\w.:]*global)(?:[\w.:]*(\.cas)\.)?")
@@ -54,7 +55,7 @@ def with_places(ptx: str, known: Mapping[str, KernelPlaces]) -> str:
         return ptx
     files = list(dict.fromkeys(each.file for each in known.values()))
     named = "".join(f"\n.file {number} {json.dumps(name, ensure_ascii=False)}" for number, name in enumerate(files, 1))
-    return _HEADER.sub(lambda found: found[0] + named, "\n".join(_placed(ptx, known, files)), count=1)
+    return _HEADER.sub(lambda found: f"{found[0]} {PALLAS_MARK}{named}", "\n".join(_placed(ptx, known, files)), count=1)
 
 
 def _placed(ptx: str, known: Mapping[str, KernelPlaces], files: list[str]) -> Iterator[str]:

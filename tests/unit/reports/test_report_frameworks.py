@@ -14,6 +14,7 @@ import report_samples as samples
 
 import consan
 from consan.adapters.triton.code import framework_of_source
+from consan.libcuda.texts.places import KernelPlaces, with_places
 from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.catalogue.situations import COMMITS, WAITS, CatalogueEntry
 from consan.reports.model import Access, AsyncInfo, Finding
@@ -294,3 +295,18 @@ def test_warps_that_hand_a_stage_back_before_the_wait_that_covers_it_are_to_wait
     fix = describe(finding, "waited-no-barrier", framework=frameworks.PALLAS, leave=1).fix
     assert "arrive after wgmma.wait_group.sync.aligned 1 (plgpu.wgmma_wait(1))" in fix
     assert "wait with wgmma.wait_group.sync.aligned 0 (plgpu.wgmma_wait(0)) before they do" in fix
+
+
+@pytest.mark.parametrize("operation", WAITS)
+def test_kernels_of_pallas_that_triton_compiles_have_its_words_by_names_of_pallas(operation: str) -> None:
+    words = frameworks.words_of(frameworks.PALLAS_TRITON, operation)
+    assert words["atomic_add"] == "plgpu.atomic_add"
+    assert words["flag_release"] == "plgpu.atomic_xchg or plgpu.atomic_add"
+    assert not [word for word in words.values() if re.search(r"\btl\.|sem=", word)]
+    assert "report it to JAX" in frameworks.advice(frameworks.PALLAS_TRITON, "data-race")
+
+
+def test_the_mark_of_pallas_comes_with_the_lines() -> None:
+    ptx = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry reduce()\n{\nret;\n}\n"
+    marked = with_places(ptx, {"reduce": KernelPlaces("/src/k.py", 4)})
+    assert (framework_of(ptx), framework_of(marked)) == (frameworks.PTX, frameworks.PALLAS_TRITON)
