@@ -1,7 +1,7 @@
 """Tensor copies of the virtual machine against a GPU's: the same kernels, maps and memory, and the same bytes afterwards.
 
 `python tests/gpu/test_tensor_copies.py` prints what a GPU does where the manuals say nothing and the virtual machine refuses: rows narrower
-than the swizzle pattern, stores of tf32, types that flush, which NaN fills, steps between images.
+than the swizzle pattern, rounding to tf32, which NaN fills, steps between images.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ def test_stores(shape: Any, box: Any, start: Any, steps: Any, dtype: str, swizzl
     check(vm.STORE, tensor, info_of(tensor, dtype, box=box[::-1], element_strides=steps[::-1], swizzle=swizzle), vm.inside(start)[::-1])
 
 
-def test_loads_round_to_tf32() -> None:
+@pytest.mark.parametrize("dtype", ["tf32", "tf32.ftz", "f32.ftz"])
+def test_loads_round_to_tf32_and_stores_do_not(dtype: str) -> None:
     words = np.array([*vm.TF32] + [0] * (16 - len(vm.TF32)), np.uint32)
-    check(vm.LOAD, words, info_of(words, "tf32", box=(16,)), (0,), nbytes=64)
+    check(vm.LOAD, words, info_of(words, dtype, box=(16,)), (0,), nbytes=64)
+    check(vm.STORE, words, info_of(words, dtype, box=(16,)), (0,))
 
 
 # An H200 takes .and of signed 64-bit elements for an illegal instruction, and .or of unsigned ones not; the ISA lists .b64.

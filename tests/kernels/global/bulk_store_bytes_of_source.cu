@@ -5,6 +5,7 @@
 // expect: missing-wait WAR @copy @store severity=error
 // result: data = np.where(np.arange(128) % 4 < 2, 1, 0).astype(np.float32)
 #include "../hopper.cuh"
+#define COPY "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%0], [%1], 512, %2;"
 extern "C" __global__ void kernel(float* data) {
     __shared__ alignas(128) float tile[128];
     int t = threadIdx.x;
@@ -17,8 +18,8 @@ extern "C" __global__ void kernel(float* data) {
     const int at = 2;
 #endif
     if (t) return;
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%0], [%1], 512, %2;"  /*@copy*/
-                 ::"l"(data), "r"((unsigned)__cvta_generic_to_shared(tile)), "h"((short)0x00ff) : "memory");
+    unsigned from = (unsigned)__cvta_generic_to_shared(tile);
+    asm volatile(COPY ::"l"(data), "r"(from), "h"((short)0x00ff) : "memory");  /*@copy*/
     bulk_commit();
     tile[at] = 7;  /*@store*/
     bulk_wait<0>();

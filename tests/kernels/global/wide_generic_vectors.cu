@@ -10,11 +10,11 @@
 #else
 #define SHARE thread
 #endif
+#define STORE "st.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};"
 extern "C" __global__ void kernel(const unsigned* given, unsigned* out) {
     unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned a, b, c, d, e, f, g, h;
     asm volatile("ld.v8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
                  : "=r"(a), "=r"(b), "=r"(c), "=r"(d), "=r"(e), "=r"(f), "=r"(g), "=r"(h) : "l"(given + thread * 8));
-    asm volatile("st.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};"  /*@store*/
-                 :: "l"(out + SHARE * 8), "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(g), "r"(h) : "memory");
+    asm volatile(STORE :: "l"(out + SHARE * 8), "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(g), "r"(h) : "memory");  /*@store*/
 }

@@ -8,8 +8,8 @@
 extern "C" __global__ void kernel(float4* x, float* out) {
     __shared__ __align__(16) float tile[256];
     int t = threadIdx.x;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"  /*@copy*/
-                 ::"r"((unsigned)__cvta_generic_to_shared(&tile[4 * t])), "l"(__cvta_generic_to_global(&x[t])) : "memory");
+    unsigned to = (unsigned)__cvta_generic_to_shared(&tile[4 * t]);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(__cvta_generic_to_global(&x[t])) : "memory");  /*@copy*/
     asm volatile("cp.async.wait_all;" ::: "memory");
 #ifndef RACY
     __syncthreads();

@@ -6,10 +6,11 @@ The map is decoded from its 128 bytes when the copy is issued. Then everything i
 A load fills elements outside the tensor and completes the whole box on its mbarrier; a store or reduction skips them.
 
 The launch ends like a trap on a map that no driver would write, a map whose rank or mode is not the instruction's, an innermost coordinate
-that is not on a multiple of 16 bytes, and a store that starts at a negative coordinate. Refused, because their effect is not
-documented: stores of tf32, types that flush (tf32.ftz, f32.ftz), and all that tensor_boxes.py refuses.
-Not documented either, and as GPUs do: the NaN that fills, 0x7ff7 in every 16 bits; a load rounds to tf32 to the
-nearest, ties to even, and makes each NaN 0x7fffe000.
+that is not on a multiple of 16 bytes, and a store that starts at a negative coordinate. Refused, because its effect is not
+documented: all that tensor_boxes.py refuses.
+
+Not documented either, and as an H200 does: the NaN that fills is 0x7ff7 in every 16 bits; a load rounds to tf32 to the nearest, ties to
+even, and makes each NaN 0x7fffe000; a load of a type with .ftz flushes nothing; a store rounds nothing.
 
 Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
@@ -52,8 +53,7 @@ _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
 _ROW_START: Final = 16
 _NAN: Final = int(OOB_NAN) * 0x0001000100010001
-_FLUSHED: Final = frozenset(("f32.ftz", "tf32.ftz"))
-_ROUNDED: Final = "tf32"
+_ROUNDED: Final = ("tf32", "tf32.ftz")
 _INFINITY, _NAN_OF_TF32 = np.uint32(0x7F800000), np.uint32(0x7FFFE000)
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
@@ -106,9 +106,9 @@ class Tensor:
         starts = np.stack([per_lane(coordinate, lanes) for coordinate in self.coordinates], 1).tolist()
         offsets = np.stack([per_lane(offset, lanes) for offset in self.offsets], 1).tolist() if self.offsets else [[]] * len(lanes)
         each = zip(lanes.tolist(), data, starts, offsets, strict=True)
-        return [self._items(lane, self._map(lane, bits, access), start, offset, access) for lane, bits, start, offset in each]
+        return [self._items(lane, self._map(lane, bits), start, offset, access) for lane, bits, start, offset in each]
 
-    def _map(self, lane: int, data: bytes, access: str) -> TensorMapInfo:
+    def _map(self, lane: int, data: bytes) -> TensorMapInfo:
         try:
             info = read_map(data)
         except TensorMapError as error:
@@ -118,8 +118,6 @@ class Tensor:
             raise self._trap(lane, f"the tensor map is a {kind} one of {info.rank} dimensions")
         if info.address % 16:
             raise self._trap(lane, f"the tensor map's address, {info.address:#x}, is not a multiple of 16")
-        if info.dtype in _FLUSHED or (info.dtype == _ROUNDED and access != "read"):
-            raise self.context.unsupported(f"a {access} of elements of type {info.dtype}")
         return info
 
     def _trap(self, lane: int, message: str) -> LaneError:
@@ -188,7 +186,7 @@ class Items:
     def load(self) -> Array:
         """The current values of the box, with fill values outside the tensor."""
         found = self.view[self.index]
-        if self.info.dtype == _ROUNDED:
+        if self.info.dtype in _ROUNDED:
             found = _tf32(found)
         if len(self.index) == len(self.inside):
             return found
