@@ -98,3 +98,10 @@ def _destroy(driver: StandInDriver, node: int) -> None:
 @serves("Q Q Q", "cuGraphGetRootNodes", "_cudaGraphGetRootNodes")
 def _roots(driver: StandInDriver, graph: int, places: int, count: int) -> None:
     graph_calls.tell_nodes(driver, [node for node in driver.of(graph, DriverGraph).nodes if not node.after], places, count)
+
+
+@serves("Q Q Q Q", "cuGraphNodeGetDependencies_v2", *(f"_cudaGraphNodeGetDependencies{version}" for version in _VERSIONS))
+def _before(driver: StandInDriver, node: int, places: int, edges: int, count: int) -> None:
+    if edges:  # or, in the older version, the number of nodes
+        raise CallFailed(calls.NOT_SUPPORTED, "the kinds of edges (CUgraphEdgeData) are not served without a GPU")
+    graph_calls.tell_nodes(driver, driver.of(node, DriverNode).after, places, count)

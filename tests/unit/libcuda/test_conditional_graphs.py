@@ -247,6 +247,9 @@ def test_nodes_and_edges_that_change(program: ConditionalGraphs, session: Sessio
     roots, count = (Word * 2)(), Word(2)
     program.do("cuGraphGetRootNodes", graph, roots, ctypes.byref(count))
     assert [*roots][: count.value] == {"an edge goes": [first, second], "a node goes": [second]}.get(change, [first])
+    before, count = (Word * 2)(), Word(2)
+    program.do("cuGraphNodeGetDependencies_v2", second, before, 0, ctypes.byref(count))
+    assert [*before][: count.value] == ([first] if change in ("", "a node fills") else [])
     counted = program.ran(1)
     assert change == "an edge goes" or counted == {{"a node goes": 1, "a node fills": 7}.get(change, 2)}
     assert {each.kind for each in session.report().findings} == ({"global-race"} if change == "an edge goes" else set())
@@ -256,6 +259,7 @@ def test_edges_of_programmatic_dependents_are_refused(program: ConditionalGraphs
     first, second = (program.add_kernel(program.graph, program.kernel, program.memory) for _ in range(2))
     ends = (Word * 1)(first), (Word * 1)(second)
     assert program.code("cuGraphAddDependencies_v2", program.graph, *ends, (ctypes.c_ubyte * 8)(1, 0, 1), 1) == calls.NOT_SUPPORTED
+    assert program.code("cuGraphNodeGetDependencies_v2", second, 0, (ctypes.c_ubyte * 8)(), ctypes.byref(Word(1))) == calls.NOT_SUPPORTED
     assert session.report().verdict == "incomplete"
 
 
