@@ -57,6 +57,7 @@ static void *unserved(const char *name) {
 #define NODE(name) PREPARED(name, name, make_array(e >> 32 ? e : f))  // as in libcuda.c
 #define ENDS(name) PREPARED(name, name, p = ends_of_thread())
 #include "cudart_calls.h"
+#include "refused_runtime.h"
 #undef SERVED
 #undef NODE
 #undef ENDS

@@ -284,6 +284,9 @@ def test_the_library_has_each_call_that_is_served() -> None:
     own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
     refused = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "refused.h").read_text(), re.MULTILINE)
     assert not {*refused} & {*listed, *own}
+    unserved = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "refused_runtime.h").read_text(), re.MULTILINE)
+    assert unserved
+    assert not {f"_{name}" for name in unserved} & runtime
     assert len(listed) == len(set(listed))
     assert cudart_calls.CALLS is calls.CALLS
     memory = re.findall(r'"(_c\w+)"', "".join((SOURCE / each).read_text() for each in (DRIVER.root, "remote.h", "host_functions.h")))
