@@ -14,7 +14,7 @@ from consan.reports.model import Access, Finding
 from consan.reports.source.names import WRITTEN_AT
 from consan.reports.source.sources import read_lines
 from consan.reports.source.variables import DYNAMIC
-from consan.reports.words.frameworks import GLUON, HELION, PALLAS_TRITON, TRITON
+from consan.reports.words.frameworks import BY_TRITON
 from consan.reports.words.wording import place
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]*$")
@@ -27,7 +27,7 @@ def named_by_line(finding: Finding, framework: str) -> Finding:
     """The finding with its buffer named by the lines that write it."""
     buffer = finding.buffer
     writers = [access for access in finding.pair if access.line and _writes(access)]
-    if framework not in (TRITON, GLUON, HELION, PALLAS_TRITON) or buffer is None or not writers or DYNAMIC not in buffer.name:
+    if framework not in BY_TRITON or buffer is None or not writers or DYNAMIC not in buffer.name:
         return finding
     lines = " and ".join(dict.fromkeys(map(_line, writers)))
     return replace(finding, buffer=replace(buffer, name=buffer.name.replace(DYNAMIC, f"{WRITTEN_AT}{lines}")))

@@ -291,7 +291,8 @@ _PTX_BEHIND: Final = {
     "warp_barrier": "bar.warp.sync",
     "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
 }
-GROUPS_BY_COMPILER: Final = (TRITON, GLUON, PALLAS, PALLAS_TRITON, HELION)  # whose named barriers are not the user's
+BY_TRITON: Final = (TRITON, GLUON, PALLAS_TRITON, HELION)  # whose kernels Triton compiles
+GROUPS_BY_COMPILER: Final = (*BY_TRITON, PALLAS)  # whose named barriers are not the user's
 _SUMMED: Final = (TRITON, PALLAS, TILELANG, HELION)  # whose users add up by an atomic operation
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
@@ -383,7 +384,7 @@ def _all(operation: str, column: str, wait: str) -> str:
 def advice(framework: str, kind: str, *, in_global: bool = False) -> str:
     """The sentence after the fix, if the user does not write the missing instruction; else empty. `in_global`: about global memory."""
     said, kinds = _ADVICE.get(framework, ("", ()))
-    users = in_global and framework in (TRITON, PALLAS_TRITON, HELION)  # flags and order there are the user's, whatever the compiler places
+    users = in_global and framework in BY_TRITON  # flags and order there are the user's, whatever the compiler places
     return f"; {said}" if kind in kinds and not users else ""
 
 

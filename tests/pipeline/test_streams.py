@@ -185,7 +185,7 @@ def test_more_accesses_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("edge", [False, True])
 def test_reads_of_the_same_bytes_where_there_is_no_room_for_each(edge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """512 reads of 4 words, the last of which races, and 128 writes: the reads are counted, not kept."""
+    """512 reads of 4 words, and 128 writes. One word races; reads that are alike have one row."""
     monkeypatch.setattr("consan.checker.judging.grid.MOST_CONCURRENT", 300)
     report = looked_up(edge)
     assert (situations(report), report.incomplete) == ([] if edge else [("no-stream-edge", "RAW", "error")], ())

@@ -50,13 +50,12 @@ def observations(module: Module, names: Collection[str], threads: int) -> list[O
     return found
 
 
-def _learning(rows: Iterable[tuple[Instruction, Row | None]]) -> set[int]:
+def _learning(rows: list[tuple[Instruction, Row | None]]) -> set[int]:
     """The starts of strong reads by which a thread learns something: it reads the value, or the read acquires. All, if a row is missing."""
-    known = list(rows)
-    strong = {each.start: (each, row) for each, row in known if row is not None and observing.observes_strongly(each, row)}
-    if any(row is None for _, row in known):
+    strong = {each.start: (each, row) for each, row in rows if row is not None and observing.observes_strongly(each, row)}
+    if any(row is None for _, row in rows):
         return set(strong)
-    used = {key for each, _ in known for key in keys_read(each)}
+    used = {key for each, _ in rows for key in keys_read(each)}
     return {start for start, (each, row) in strong.items() if "acquire" in row.event(each).orders or not used.isdisjoint(written(each))}
 
 

@@ -18,7 +18,7 @@ from reversed_tile import HEADER, REVERSE
 from consan._errors import EnvironmentFailure
 from consan.backends import driver
 from consan.libcuda import calls, cudart_calls, library, stream_calls
-from consan.libcuda.build import DRIVER
+from consan.libcuda.build import DRIVER, RUNTIMES
 from consan.libcuda.driver import SpecialMemory
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
@@ -117,6 +117,9 @@ def test_what_is_not_served_fails_and_says_its_name(program: Program, session: S
     assert "cuMemAllocManaged failed: managed memory is not served in a Python process" in capsys.readouterr().err
     assert program.code("cuMemExportToShareableHandle", 0, 64, 0, 0) == calls.NOT_SUPPORTED
     assert "cuMemExportToShareableHandle failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    runtime_call = RUNTIMES["libcudart.so.13"].load().cudaIpcGetMemHandle
+    assert runtime_call(None, None) == calls.NOT_SUPPORTED
+    assert "cudaIpcGetMemHandle failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
     table, runtime = ctypes.c_void_p(), bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
     for identity in (bytes(16), runtime):
         assert capsys.readouterr().err == ""

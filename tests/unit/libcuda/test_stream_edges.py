@@ -15,7 +15,7 @@ NUMBA = "event.wait(second)"
 
 
 def said(package: str) -> str:
-    """What the stream gets that a module of a package makes."""
+    """A stream that a module of a package makes has the words of that package."""
     edges: list[str] = []
     streams = SimpleNamespace(make=lambda *, blocking, edge: edges.append(edge) or SimpleNamespace(handle=1))
     module: dict[str, Any] = {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import report_samples as samples
+import twin_file
 
 import consan
 from consan.adapters.triton.code import framework_of_source
@@ -20,6 +21,7 @@ from consan.reports.catalogue.situations import COMMITS, WAITS, CatalogueEntry
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.words import frameworks
 from consan.reports.words.wording import describe, words_of
+from consan.session.executing import loading
 from consan.session.modules.producers import framework_of
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -310,3 +312,15 @@ def test_the_mark_of_pallas_comes_with_the_lines() -> None:
     ptx = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry reduce()\n{\nret;\n}\n"
     marked = with_places(ptx, {"reduce": KernelPlaces("/src/k.py", 4)})
     assert (framework_of(ptx), framework_of(marked)) == (frameworks.PTX, frameworks.PALLAS_TRITON)
+
+
+@pytest.mark.parametrize("framework", [frameworks.CUDA, *frameworks.GROUPS_BY_COMPILER])
+def test_named_barriers_that_a_compiler_makes_are_not_blamed(framework: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "framework_of", lambda ptx: framework)
+    twin = twin_file.read(Path(__file__).parents[2] / "kernels" / "twins" / "named_barrier_wrong_id.cu")
+    compiled = twin_file.kernel(twin.path, True)
+    kernel = consan.Kernel(f"{compiled.ptx}// of {framework}\n", compiled.entry)
+    report = consan.launch(kernel, twin.grid, twin.block, twin.parameters(twin.fresh_args()), device="cpu")
+    races = [each for each in report.findings if each.kind == "data-race"]
+    assert races
+    assert any("use one barrier id" in each.fix for each in races) is (framework == frameworks.CUDA)

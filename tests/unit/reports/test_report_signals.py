@@ -64,9 +64,9 @@ def test_arrivals_beyond_the_count_are_told() -> None:
     assert "one thread of each warp" in finding.fix
 
 
-@pytest.mark.parametrize(("phase", "pending", "told"), [(0, 2, True), (1, 2, False), (0, 1, False)])
-def test_threads_at_a_barrier_and_at_the_first_phase_of_an_mbarrier(phase: int, pending: int, told: bool) -> None:
+@pytest.mark.parametrize(("phase", "pending", "crossed"), [(0, 2, True), (1, 2, False), (0, 1, False)])
+def test_threads_at_a_barrier_and_at_the_first_phase_of_an_mbarrier(phase: int, pending: int, crossed: bool) -> None:
     """The producer may have begun with the parity of a phase that is not over yet."""
     finding = deadlocks.deadlock("k", [{"why": "mbarrier"}], [Phase(8, phase, pending, 2, 0, variable="empty")], [0])
-    assert ("begins with parity 1" in finding.fix) is told
+    assert ("begins with parity 1" in finding.fix) is crossed
     assert "barrier 0 and phase" in finding.missing
